@@ -1,0 +1,95 @@
+//! What the engine and a cloud say to each other. The trait that providers implement is `kerf-cloud`'s.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cluster::{ConditionStatus, Texts};
+use crate::resources::ResourceList;
+
+/// An instance that a launch made, or found already made for the claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launched {
+    pub provider_id: Arc<str>,
+    pub image_id: Option<Arc<str>>,
+    /// What the node will have, as far as the provider can tell.
+    pub capacity: ResourceList,
+    pub allocatable: ResourceList,
+    /// Go under the labels that the claim has already.
+    pub labels: Texts,
+    /// Go over the annotations of the claim.
+    pub annotations: Texts,
+}
+
+/// Why there is no instance, and with it what to do next.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LaunchError {
+    /// The claim is given up at once: its pods are scheduled anew, without the offerings that failed.
+    #[error("no capacity: {message}")]
+    InsufficientCapacity { message: Arc<str> },
+    /// The claim is given up at once: nothing can be launched for its class.
+    #[error("the node class is not ready: {message}")]
+    ClassNotReady { message: Arc<str> },
+    /// Tried again, with the reason shown on the claim.
+    #[error("{message}")]
+    Failed { reason: Arc<str>, message: Arc<str> },
+}
+
+/// The answer to asking for an instance's end. Asked again until it is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TerminateAnswer {
+    Accepted,
+    Gone,
+    Failed { message: Arc<str> },
+}
+
+/// One of our instances, as the cloud lists them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    pub provider_id: Arc<str>,
+    pub launched: Timestamp,
+    pub is_terminating: bool,
+}
+
+/// Something the cloud will do to an instance, whatever we want.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interruption {
+    pub provider_id: Arc<str>,
+    pub cause: InterruptionCause,
+    pub notice: SignedDuration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InterruptionCause {
+    SpotReclaimed,
+    RebalanceRecommended,
+    Maintenance,
+    Stopping,
+    Terminating,
+}
+
+/// When a sick node is repaired, and how (sheet 08 D4).
+///
+/// A provider's policies are a set: exactly one has no `reason`, and it stands in for every condition of the set whose
+/// reason no other policy knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairPolicy {
+    /// The node condition looked at.
+    pub condition: Arc<str>,
+    pub status: ConditionStatus,
+    /// A regular expression, found anywhere in the condition's reason.
+    pub reason: Option<Arc<str>>,
+    /// How long the condition may last before it counts.
+    pub toleration: SignedDuration,
+    /// How long the drain may take; `None` is for ever.
+    pub termination_grace_period: Option<SignedDuration>,
+    /// Up to 100; of several policies the higher one names the cause.
+    pub priority: u8,
+    pub action: RepairAction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RepairAction {
+    ReplaceNode,
+    RebootNode,
+}

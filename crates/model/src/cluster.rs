@@ -1,0 +1,27 @@
+//! What a round looks at: the objects of the cluster, parsed and cut down to what decisions read.
+//!
+//! Records are made once per change, at the border, and shared behind `Arc` from then on: a snapshot points at them and
+//! copies none. Names are `Arc<str>`; quantities, times and constraints are values.
+
+mod claim;
+mod condition;
+mod instance_type;
+mod node;
+mod object;
+mod pod;
+mod pool;
+mod storage;
+mod workload;
+
+pub use claim::{ClaimStatus, NodeClaim};
+pub use condition::{Condition, ConditionStatus, Conditions, kind as condition_kind};
+pub use instance_type::{InstanceType, Offering, Overhead};
+pub use node::{Node, NodeCondition};
+pub use object::{ObjectMeta, ObjectName, Owner, Texts};
+pub use pod::{
+    DoNotDisrupt, HostPort, Pod, PodAffinityTerm, PodConstraints, PodPhase, PodVolume, PreferredNodeTerm, Protocol,
+    SpreadConstraint, WeightedPodAffinityTerm, WhenUnsatisfiable,
+};
+pub use pool::{ClassReadiness, NodeClass, PoolHash, PoolStatus, StoredPool};
+pub use storage::{CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment};
+pub use workload::{DaemonSet, DisruptionBudget, Namespace};

@@ -1,0 +1,93 @@
+//! Conditions: what an object's status says about it. How they are set and combined is `kerf-lifecycle`'s business.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+/// The conditions that Karpenter's API knows (sheet 01 §8, sheet 08 A2).
+pub mod kind {
+    /// The root: what the others add up to.
+    pub const READY: &str = "Ready";
+    pub const LAUNCHED: &str = "Launched";
+    pub const REGISTERED: &str = "Registered";
+    pub const INITIALIZED: &str = "Initialized";
+    pub const CONSOLIDATABLE: &str = "Consolidatable";
+    pub const DRIFTED: &str = "Drifted";
+    pub const DRAINED: &str = "Drained";
+    pub const VOLUMES_DETACHED: &str = "VolumesDetached";
+    pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
+    pub const CONSISTENT_STATE_FOUND: &str = "ConsistentStateFound";
+    pub const DISRUPTION_REASON: &str = "DisruptionReason";
+    pub const REBOOTING: &str = "Rebooting";
+    pub const VALIDATION_SUCCEEDED: &str = "ValidationSucceeded";
+    pub const NODE_CLASS_READY: &str = "NodeClassReady";
+    pub const NODE_REGISTRATION_HEALTHY: &str = "NodeRegistrationHealthy";
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    pub kind: Arc<str>,
+    pub status: ConditionStatus,
+    pub reason: Arc<str>,
+    pub message: Arc<str>,
+    /// Since when the status is what it is.
+    pub since: Timestamp,
+    pub observed_generation: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConditionStatus {
+    True,
+    False,
+    Unknown,
+}
+
+/// In the order of the object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conditions(pub Vec<Condition>);
+
+impl Conditions {
+    pub fn get(&self, kind: &str) -> Option<&Condition> {
+        self.0.iter().find(|condition| &*condition.kind == kind)
+    }
+
+    pub fn is_true(&self, kind: &str) -> bool {
+        self.get(kind).is_some_and(|condition| condition.status == ConditionStatus::True)
+    }
+
+    /// Whether nothing is known yet: absent, or `Unknown`.
+    pub fn is_open(&self, kind: &str) -> bool {
+        self.get(kind).is_none_or(|condition| condition.status == ConditionStatus::Unknown)
+    }
+}
+
+impl ConditionStatus {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// Anything but `True` and `False` is `Unknown`, as everywhere in Kubernetes.
+impl FromStr for ConditionStatus {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        })
+    }
+}
+
+impl fmt::Display for ConditionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

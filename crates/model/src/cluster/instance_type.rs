@@ -1,0 +1,125 @@
+//! What a cloud can launch.
+
+use std::sync::Arc;
+
+use crate::price::Price;
+use crate::quantity::Quantity;
+use crate::requirement::Requirements;
+use crate::resources::{ResourceList, ResourceName, ResourceOverflow};
+
+/// A kind of machine, as one pool sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InstanceType {
+    pub name: Arc<str>,
+    /// What its nodes' labels can be: name, architecture, zones, size, …
+    pub requirements: Requirements,
+    /// In the order of the catalogue.
+    pub offerings: Vec<Offering>,
+    pub capacity: ResourceList,
+    pub overhead: Overhead,
+}
+
+/// A way to get the type: a zone and a capacity type, at a price.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offering {
+    pub requirements: Requirements,
+    pub price: Price,
+    /// Whether a launch may succeed, as far as is known.
+    pub available: bool,
+    /// How many more instances a reservation takes; `None` if this is no reservation.
+    pub reservation_capacity: Option<u32>,
+}
+
+/// What of the capacity pods cannot use.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overhead {
+    pub kube_reserved: ResourceList,
+    pub system_reserved: ResourceList,
+    pub eviction_threshold: ResourceList,
+}
+
+impl InstanceType {
+    /// What pods can use: the capacity without the overhead, and memory without what huge pages take of it (sheet 02 §5).
+    ///
+    /// Nothing falls below zero, as the kubelet reports it. Upstream floors only memory, and only where there are huge
+    /// pages.
+    pub fn allocatable(&self) -> ResourceList {
+        let overhead = &self.overhead;
+        let reserved = [&overhead.kube_reserved, &overhead.system_reserved, &overhead.eviction_threshold];
+        let huge_pages = || self.capacity.iter().filter(|(name, _)| name.is_huge_pages()).map(|(_, amount)| amount);
+        let usable = self.capacity.iter().map(|(name, amount)| {
+            let mut left = take(amount, reserved.map(|list| list.amount(name.as_str())));
+            if *name == ResourceName::MEMORY {
+                left = take(left, huge_pages());
+            }
+            (name.clone(), left)
+        });
+        usable.collect()
+    }
+}
+
+/// Amounts too large to count leave nothing.
+fn take(amount: Quantity, parts: impl IntoIterator<Item = Quantity>) -> Quantity {
+    let left = parts.into_iter().try_fold(amount, Quantity::checked_sub);
+    left.unwrap_or_default().max(Quantity::ZERO)
+}
+
+impl Offering {
+    /// Whether an instance could be had now: a reservation may be fine and full.
+    pub fn is_launchable(&self) -> bool {
+        self.available && self.reservation_capacity != Some(0)
+    }
+}
+
+impl Overhead {
+    pub fn total(&self) -> Result<ResourceList, ResourceOverflow> {
+        self.kube_reserved.clone().plus(&self.system_reserved)?.plus(&self.eviction_threshold)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> ResourceList {
+        let amounts = text.split_whitespace().map(|item| {
+            let (name, amount) = item.split_once('=').unwrap();
+            (ResourceName::from(name), amount.parse().unwrap())
+        });
+        amounts.collect()
+    }
+
+    fn check(capacity: &str, [kube, system, eviction]: [&str; 3], allocatable: &str) {
+        let overhead =
+            Overhead { kube_reserved: list(kube), system_reserved: list(system), eviction_threshold: list(eviction) };
+        let requirements = Requirements::new();
+        let name = Arc::from("a");
+        let kind = InstanceType { name, requirements, offerings: Vec::new(), capacity: list(capacity), overhead };
+        assert_eq!(kind.allocatable().to_string(), allocatable, "{capacity}");
+    }
+
+    #[test]
+    fn pods_get_what_the_overhead_leaves() {
+        check("cpu=2 memory=4Gi pods=32", ["cpu=100m memory=10Mi", "", ""], "cpu=1900m memory=4086Mi pods=32");
+        check(
+            "cpu=4 memory=8Gi ephemeral-storage=20Gi",
+            ["cpu=80m memory=1Gi", "memory=512Mi other=1", "memory=512Mi ephemeral-storage=2Gi"],
+            "cpu=3920m ephemeral-storage=18Gi memory=6Gi",
+        );
+    }
+
+    #[test]
+    fn huge_pages_are_taken_from_memory() {
+        check(
+            "cpu=1 hugepages-2Mi=1Gi hugepages-1Gi=2Gi memory=8Gi",
+            ["memory=1Gi", "", ""],
+            "cpu=1 hugepages-1Gi=2Gi hugepages-2Mi=1Gi memory=4Gi",
+        );
+    }
+
+    #[test]
+    fn nothing_falls_below_zero() {
+        check("cpu=50m memory=1Gi hugepages-1Gi=2Gi", ["cpu=100m", "", ""], "cpu=0 hugepages-1Gi=2Gi memory=0");
+        check("cpu=1 memory=1", ["memory=-1e29", "memory=-1e29", ""], "cpu=1 memory=0");
+    }
+}

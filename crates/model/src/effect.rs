@@ -1,0 +1,195 @@
+//! Effects: single writes to the API or the cloud. They are all the engine can do to the world.
+//!
+//! Every effect may be executed twice, late or not at all: names are deterministic, objects are named with their uid, and
+//! what must not overwrite unseen changes carries the version it was decided on. The next round looks at what the
+//! cluster shows then and asks again for what is still missing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cluster::{Conditions, ObjectMeta, ObjectName, Owner, Texts};
+use crate::node_pool::NodeSpec;
+use crate::resources::{ResourceList, ResourceName};
+use crate::taint::Taint;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    CreateClaim(Box<NewClaim>),
+    PatchClaim(Target, Box<ClaimPatch>),
+    DeleteClaim(Target),
+    PatchNode(Target, Box<NodePatch>),
+    DeleteNode(Target),
+    PatchPool(Target, Box<PoolPatch>),
+    /// Through the eviction API: a PodDisruptionBudget may refuse it.
+    EvictPod(Target),
+    /// Past the budgets, because a deadline was given.
+    DeletePod(Target, SignedDuration),
+    Publish(Box<Event>),
+    /// Makes an instance for a claim, or finds the one made before. The answer comes back as an input.
+    Launch {
+        claim: Target,
+    },
+    /// Asks for the end of a claim's instance. The answer comes back as an input.
+    Terminate {
+        claim: Target,
+        provider_id: Arc<str>,
+    },
+    /// Ends an instance that no claim owns. Nobody waits for an answer: it is listed again if it is still there.
+    TerminateOrphan {
+        provider_id: Arc<str>,
+    },
+    /// Asks for all our instances. The answer comes back as an input.
+    ListInstances,
+    /// Asks whether an instance still exists. The answer comes back as an input.
+    FindInstance {
+        provider_id: Arc<str>,
+    },
+}
+
+/// One object of a kind, and not another that has taken its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    pub name: ObjectName,
+    pub uid: Arc<str>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewClaim {
+    /// Deterministic: the same decision made again names the same claim, and the second create finds the first.
+    pub name: Arc<str>,
+    pub labels: Texts,
+    pub annotations: Texts,
+    pub owner: Option<Owner>,
+    pub node: NodeSpec,
+    pub requests: ResourceList,
+}
+
+/// What to change of an object's metadata. `None` as a value removes the key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MetaPatch {
+    /// Refuse the write if the object is not at this version any more. Required wherever a whole list is written.
+    pub resource_version: Option<Arc<str>>,
+    pub labels: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    pub annotations: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    /// The whole list.
+    pub finalizers: Option<Vec<Arc<str>>>,
+    /// The whole list.
+    pub owners: Option<Vec<Owner>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClaimPatch {
+    pub meta: MetaPatch,
+    pub status: ClaimStatusPatch,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClaimStatusPatch {
+    pub provider_id: Option<Arc<str>>,
+    pub node_name: Option<Arc<str>>,
+    pub image_id: Option<Arc<str>>,
+    pub capacity: Option<ResourceList>,
+    pub allocatable: Option<ResourceList>,
+    pub last_pod_event: Option<Timestamp>,
+    /// The whole list.
+    pub conditions: Option<Conditions>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodePatch {
+    pub meta: MetaPatch,
+    /// The whole list.
+    pub taints: Option<Vec<Taint>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PoolPatch {
+    pub meta: MetaPatch,
+    /// New totals. What the pool has no more of must be named in `gone_resources`: the API merges maps.
+    pub resources: Option<ResourceList>,
+    /// Names to remove from the totals.
+    pub gone_resources: Vec<ResourceName>,
+    pub nodes: Option<i64>,
+    pub class_observed_generation: Option<i64>,
+    /// The whole list.
+    pub conditions: Option<Conditions>,
+}
+
+/// A Kubernetes event on an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub about: EventTarget,
+    pub severity: EventSeverity,
+    /// Stable; dashboards filter by it.
+    pub reason: &'static str,
+    pub message: String,
+    /// Events equal in object, reason and this are sent once per interval.
+    pub dedupe: String,
+    pub interval: SignedDuration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventTarget {
+    pub kind: EventKind,
+    pub target: Target,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventKind {
+    Pod,
+    Node,
+    NodeClaim,
+    NodePool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventSeverity {
+    Normal,
+    Warning,
+}
+
+/// Why a write to the API did not happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The object has changed since it was read. The next snapshot decides anew.
+    #[error("the object has changed meanwhile")]
+    Conflict,
+    #[error("the object is gone")]
+    NotFound,
+    /// A PodDisruptionBudget does not allow the eviction now.
+    #[error("a disruption budget does not allow it now: {message}")]
+    BudgetRefused { message: String },
+    /// The object is refused for what it says; trying again is no use.
+    #[error("refused: {message}")]
+    Invalid { message: String },
+    /// The server did not answer, or is busy.
+    #[error("not done: {message}")]
+    Unavailable { message: String },
+}
+
+impl MetaPatch {
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.annotations.is_empty() && self.finalizers.is_none() && self.owners.is_none()
+    }
+}
+
+impl ClaimStatusPatch {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<&ObjectMeta> for Target {
+    fn from(meta: &ObjectMeta) -> Self {
+        Self { name: meta.name.clone(), uid: meta.uid.clone() }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}

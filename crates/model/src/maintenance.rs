@@ -1,0 +1,156 @@
+//! Maintenance windows: times in which some actions may not start on some nodes.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::selector::{Labels, Selector};
+use crate::window::Window;
+
+/// Denies; whatever no window denies is allowed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MaintenanceWindow {
+    pub name: Arc<str>,
+    /// None means always.
+    pub schedules: Vec<Window>,
+    /// Active while no schedule is: "only during these hours" in one object.
+    pub outside_schedules: bool,
+    pub actions: BTreeSet<Action>,
+    /// Nodes by their labels; `None` means every managed node.
+    pub selector: Option<Selector>,
+}
+
+/// What a window can hold back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    EmptyConsolidation,
+    NonEmptyConsolidation,
+    Drift,
+    Expiration,
+    Rebalance,
+    Repair,
+}
+
+/// The text is none of the actions.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown action {0:?}")]
+pub struct UnknownAction(pub String);
+
+impl MaintenanceWindow {
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        let scheduled = self.schedules.is_empty() || self.schedules.iter().any(|window| window.is_active(now));
+        scheduled != self.outside_schedules
+    }
+
+    /// When the answer of [`is_active`](Self::is_active) may next change.
+    pub fn next_transition(&self, now: Timestamp) -> Option<Timestamp> {
+        self.schedules.iter().filter_map(|window| window.next_transition(now)).min()
+    }
+
+    pub fn covers(&self, node: &impl Labels) -> bool {
+        self.selector.as_ref().is_none_or(|selector| selector.matches(node))
+    }
+
+    pub fn denies(&self, action: Action, node: &impl Labels, now: Timestamp) -> bool {
+        self.actions.contains(&action) && self.covers(node) && self.is_active(now)
+    }
+}
+
+impl Action {
+    pub const ALL: [Self; 6] = [
+        Self::EmptyConsolidation,
+        Self::NonEmptyConsolidation,
+        Self::Drift,
+        Self::Expiration,
+        Self::Rebalance,
+        Self::Repair,
+    ];
+
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::EmptyConsolidation => "EmptyConsolidation",
+            Self::NonEmptyConsolidation => "NonEmptyConsolidation",
+            Self::Drift => "Drift",
+            Self::Expiration => "Expiration",
+            Self::Rebalance => "Rebalance",
+            Self::Repair => "Repair",
+        }
+    }
+
+    /// The actions behind one word of the object: `Consolidation` stands for both of its halves.
+    pub fn named(text: &str) -> Result<Vec<Self>, UnknownAction> {
+        match text {
+            "Consolidation" => Ok(vec![Self::EmptyConsolidation, Self::NonEmptyConsolidation]),
+            one => one.parse().map(|action| vec![action]),
+        }
+    }
+}
+
+impl FromStr for Action {
+    type Err = UnknownAction;
+
+    fn from_str(text: &str) -> Result<Self, UnknownAction> {
+        let known = Self::ALL.into_iter().find(|action| action.label() == text);
+        known.ok_or_else(|| UnknownAction(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cron::{Dialect, Schedule};
+    use std::collections::BTreeMap;
+
+    fn office_hours(outside_schedules: bool) -> MaintenanceWindow {
+        MaintenanceWindow {
+            name: Arc::from("office"),
+            schedules: vec![Window {
+                schedule: Schedule::parse_as("0 9 * * 1-5", Dialect::MaintenanceWindow).unwrap(),
+                duration: "8h".parse().unwrap(),
+            }],
+            outside_schedules,
+            actions: Action::named("Consolidation").unwrap().into_iter().collect(),
+            selector: None,
+        }
+    }
+
+    /// The truth table of the mission document: act iff enabled and in no deny window (sheet 03 §15.1).
+    #[test]
+    fn a_window_denies_its_actions_while_active_and_nothing_else() {
+        let labels = BTreeMap::<String, String>::new();
+        let (monday_noon, monday_night) =
+            ("2026-11-16T12:00:00Z".parse().unwrap(), "2026-11-16T20:00:00Z".parse().unwrap());
+        for (outside, active_at_noon) in [(false, true), (true, false)] {
+            let window = office_hours(outside);
+            assert_eq!(window.is_active(monday_noon), active_at_noon);
+            assert_eq!(window.is_active(monday_night), !active_at_noon);
+            assert_eq!(window.denies(Action::EmptyConsolidation, &labels, monday_noon), active_at_noon);
+            assert!(!window.denies(Action::Drift, &labels, monday_noon));
+            assert_eq!(window.next_transition(monday_noon), Some("2026-11-16T17:00:00Z".parse().unwrap()));
+        }
+    }
+
+    #[test]
+    fn without_schedules_a_window_is_always_active() {
+        let window = MaintenanceWindow { schedules: Vec::new(), ..office_hours(false) };
+        assert!(window.is_active(Timestamp::UNIX_EPOCH));
+        assert_eq!(window.next_transition(Timestamp::UNIX_EPOCH), None);
+    }
+
+    #[test]
+    fn a_selector_limits_the_window_to_its_nodes() {
+        let selector = Selector::new([("team", "a")], []).unwrap();
+        let window = MaintenanceWindow { selector: Some(selector), ..office_hours(false) };
+        assert!(window.covers(&BTreeMap::from([("team".to_string(), "a".to_string())])));
+        assert!(!window.covers(&BTreeMap::<String, String>::new()));
+    }
+}
