@@ -1,0 +1,34 @@
+//! Where pods go: on nodes that exist, on nodes that are coming, on nodes to launch, or nowhere, and why.
+//!
+//! [`solve`] takes a snapshot of the cluster and a [`Problem`] (pods, pools with their instance types, options) and gives
+//! a [`Schedule`]. It changes nothing and remembers nothing: provisioning, every what-if of a disruption, `plan` and
+//! `why` ask the same function. The same input gives the same answer, to the byte.
+//!
+//! Must never know: Kubernetes objects, a cloud, a clock, randomness, IO, a logger.
+//!
+//! Start with [`solve`], which is the order of attempts. What a pod asks for is compiled once per shape, what a pool
+//! can launch once per solve; both are met on an existing host or an open claim.
+//!
+//! Not done yet, and never guessed at: pods with resource claims are refused with
+//! [`NotSupportedYet`](Overall::NotSupportedYet). Reservations are not counted down within one schedule: two planned
+//! nodes may hope for the same last slot, and the second gets another offering at launch.
+
+mod amounts;
+mod claim;
+mod daemons;
+mod existing;
+mod intake;
+mod problem;
+mod refusal;
+mod schedule;
+mod shape;
+mod solve;
+mod template;
+mod topology;
+mod volumes;
+
+pub use intake::{InvalidPod, VolumeProblem, check_pod, is_leaving, is_usable, pods_to_place};
+pub use problem::{MinValuesPolicy, Options, PreferencePolicy, Problem, ReservedMode};
+pub use refusal::{Feature, Overall, Refusal, TopologyRule, Unplaced};
+pub use schedule::{Host, OnHost, PlannedClaim, Schedule, TypeOption};
+pub use solve::solve;

@@ -1,0 +1,16 @@
+//! Cases of sheet 02 §30 and sheet 08 §2, as text.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "all of this is tests, also what stands outside of #[test]")]
+
+mod daemons;
+mod existing;
+mod fixture;
+mod intake;
+mod limits;
+mod new_claim;
+mod preferences;
+mod property;
+mod reasons;
+mod selection;
+mod topology;
+mod volumes;
