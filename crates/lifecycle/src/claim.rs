@@ -1,0 +1,74 @@
+//! The life of a claim.
+
+use kerf_model::cluster::NodeClaim;
+use kerf_model::effect::{Effect, Target};
+use kerf_model::label::TERMINATION_FINALIZER;
+
+use crate::steps::{Cause, Note, Steps};
+use crate::view::View;
+
+mod consistency;
+mod draft;
+pub mod expiration;
+mod finalize;
+mod hydration;
+mod initialization;
+mod launch;
+mod liveness;
+mod pod_events;
+mod registration;
+pub mod reparenting;
+
+pub(crate) use draft::ClaimDraft;
+pub(crate) use finalize::{Ending, end_instance};
+
+/// What a claim wants next (upstream: `nodeclaim.lifecycle` and the controllers around it).
+///
+/// All that is written about the claim goes out as one patch on the version that was looked at, so that nobody's
+/// conditions are lost and no write contradicts another.
+pub fn next(claim: &NodeClaim, view: View<'_>) -> Steps {
+    if !view.settings.manages(&claim.node.class) {
+        return Steps::default();
+    }
+    if claim.meta.is_deleting() {
+        return finalize::next(claim, view);
+    }
+    let mut draft = ClaimDraft::new(claim, view.now);
+    if !claim.meta.has_finalizer(TERMINATION_FINALIZER) {
+        // Nothing else before it is seen: an instance whose claim can vanish at any time is a leak.
+        draft.add_finalizer(TERMINATION_FINALIZER);
+        return draft.finish().map(Steps::of).unwrap_or_default();
+    }
+    let verdict = launch::refusal(claim, view).or_else(|| liveness::overdue(claim, view));
+    if let Some(cause) = verdict.or_else(|| expiration::cause(claim, view)) {
+        return give_up(claim, cause);
+    }
+    // Launch before registration before initialisation: each looks at what the one before has written.
+    let steps = [launch::step, registration::step, initialization::step, consistency::step];
+    let aside = [hydration::step, pod_events::step, reparenting::step];
+    let mut wanted = Steps::default();
+    for step in steps.into_iter().chain(aside) {
+        wanted.merge(step(&mut draft, view));
+    }
+    wanted.act(draft.finish());
+    wanted.merge(liveness::wake(claim, view));
+    wanted.merge(expiration::wait(claim, view));
+    wanted
+}
+
+/// Deletes the claim, and says why.
+pub(crate) fn give_up(claim: &NodeClaim, cause: Cause) -> Steps {
+    let target = Target::from(&claim.meta);
+    let told = match &cause {
+        Cause::InsufficientCapacity { message } => Some(crate::events::insufficient_capacity(claim, message)),
+        Cause::ClassNotReady { message } => Some(crate::events::class_not_ready(claim, message)),
+        Cause::LaunchTimeout
+        | Cause::RegistrationTimeout
+        | Cause::Expired
+        | Cause::InstanceGone
+        | Cause::NodeDeleted
+        | Cause::ScaledDown => None,
+    };
+    let effects = told.into_iter().chain([Effect::DeleteClaim(target.clone())]).collect();
+    Steps { effects, notes: vec![Note::GivenUp { claim: target, cause }], wake: None }
+}

@@ -1,0 +1,104 @@
+//! Launch: from a claim to an instance (sheet 04 §2.1, sheet 08 L5).
+
+use kerf_model::cloud::{LaunchError, Launched};
+use kerf_model::cluster::{NodeClaim, condition_kind as kind};
+use kerf_model::effect::{Effect, Target};
+
+use super::ClaimDraft;
+use crate::memory::{LAUNCH_WITHIN, Launch};
+use crate::steps::{Cause, Steps};
+use crate::view::{View, later};
+
+/// How much of a provider's message goes into a condition, in bytes.
+const MESSAGE_LIMIT: usize = 1024;
+
+/// What makes waiting useless: the claim's pods are better off with another claim.
+pub fn refusal(claim: &NodeClaim, view: View<'_>) -> Option<Cause> {
+    if !claim.status.conditions.is_open(kind::LAUNCHED) {
+        return None;
+    }
+    match view.memory.launch(claim)? {
+        Launch::Failed { error: LaunchError::InsufficientCapacity { message }, .. } => {
+            Some(Cause::InsufficientCapacity { message: shortened(message).into() })
+        }
+        Launch::Failed { error: LaunchError::ClassNotReady { message }, .. } => {
+            Some(Cause::ClassNotReady { message: shortened(message).into() })
+        }
+        Launch::Failed { error: LaunchError::Failed { .. }, .. } | Launch::UnderWay { .. } | Launch::Answered(_) => {
+            None
+        }
+    }
+}
+
+pub fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
+    let claim = draft.claim;
+    if !claim.status.conditions.is_open(kind::LAUNCHED) {
+        draft.conditions.refresh(kind::LAUNCHED);
+        return Steps::default();
+    }
+    let launch = || Steps::asking(Effect::Launch { claim: Target::from(&claim.meta) }, later(view.now, LAUNCH_WITHIN));
+    match view.memory.launch(claim) {
+        None => launch(),
+        Some(Launch::UnderWay { since, .. }) => {
+            let lost_at = later(*since, LAUNCH_WITHIN);
+            if view.now < lost_at { Steps::waiting_until(lost_at) } else { launch() }
+        }
+        Some(Launch::Answered(launched)) => {
+            adopt(draft, launched);
+            Steps::default()
+        }
+        Some(Launch::Failed { error, retry_at, .. }) => {
+            let (reason, message) = explain(error);
+            draft.conditions.set_unknown(kind::LAUNCHED, &reason, &shortened(&message));
+            if view.now < *retry_at { Steps::waiting_until(*retry_at) } else { launch() }
+        }
+    }
+}
+
+fn adopt(draft: &mut ClaimDraft<'_>, launched: &Launched) {
+    let claim = draft.claim;
+    for (key, value) in &launched.labels {
+        // The claim's own labels are what it was scheduled by.
+        if !claim.meta.labels.contains_key(key) {
+            draft.set_label(key, value);
+        }
+    }
+    for (key, value) in &launched.annotations {
+        draft.set_annotation(key, value);
+    }
+    draft.status.provider_id = Some(launched.provider_id.clone());
+    draft.status.image_id = launched.image_id.clone();
+    draft.status.capacity = Some(launched.capacity.clone());
+    draft.status.allocatable = Some(launched.allocatable.clone());
+    draft.conditions.set_true(kind::LAUNCHED);
+}
+
+fn explain(error: &LaunchError) -> (String, String) {
+    match error {
+        LaunchError::Failed { reason, message } if !reason.is_empty() => (reason.to_string(), message.to_string()),
+        LaunchError::Failed { .. } | LaunchError::InsufficientCapacity { .. } | LaunchError::ClassNotReady { .. } => {
+            ("LaunchFailed".to_owned(), error.to_string())
+        }
+    }
+}
+
+fn shortened(message: &str) -> String {
+    if message.len() <= MESSAGE_LIMIT {
+        return message.to_owned();
+    }
+    format!("{}...", &message[..message.floor_char_boundary(MESSAGE_LIMIT - 3)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sheet 04, case 6, with the limit of sheet 08 L5.
+    #[test]
+    fn a_long_message_is_cut_at_1024_bytes_and_never_inside_a_letter() {
+        assert_eq!(shortened(&"x".repeat(1024)).len(), 1024);
+        let cut = shortened(&"x".repeat(1025));
+        assert_eq!((cut.len(), cut.ends_with("x...")), (1024, true));
+        assert!(shortened(&"ü".repeat(1000)).len() <= 1024);
+    }
+}

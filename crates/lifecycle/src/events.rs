@@ -1,0 +1,114 @@
+//! What people read in `kubectl describe`: every reason and text of this crate's events (sheet 04 §10).
+
+use jiff::{SignedDuration, Timestamp};
+use kerf_model::cluster::{Node, NodeClaim, ObjectMeta, Pod};
+use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget};
+
+use crate::claim::expiration::Hold;
+use crate::claim::reparenting::Obstacle;
+use crate::drain::DrainBlocker;
+
+pub const EVICTED: &str = "Evicted";
+
+/// Equal events are sent once per this time, as in the reference.
+const INTERVAL: SignedDuration = SignedDuration::from_mins(2);
+
+pub fn insufficient_capacity(claim: &NodeClaim, message: &str) -> Effect {
+    let text = format!("no capacity for {}: {message}", claim.name());
+    warning(EventKind::NodeClaim, &claim.meta, "InsufficientCapacityError", text)
+}
+
+/// The reference defines it and never sends it.
+pub fn class_not_ready(claim: &NodeClaim, message: &str) -> Effect {
+    let text = format!("the node class of {} is not ready: {message}", claim.name());
+    warning(EventKind::NodeClaim, &claim.meta, "NodeClassNotReady", text)
+}
+
+pub fn unregistered_taint_missing(claim: &NodeClaim, node: &Node) -> Effect {
+    let text = format!(
+        "node {} joined without the taint karpenter.sh/unregistered: pods may have been bound before it was set up",
+        node.name()
+    );
+    warning(EventKind::NodeClaim, &claim.meta, "UnregisteredTaintMissing", text)
+}
+
+pub fn inconsistent(claim: &NodeClaim, message: &str) -> Effect {
+    warning(EventKind::NodeClaim, &claim.meta, "FailedConsistencyCheck", message.to_owned())
+}
+
+pub fn claim_deadline(claim: &NodeClaim, deadline: Timestamp) -> Effect {
+    let text = format!("pods that are left at {deadline} are deleted");
+    warning(EventKind::NodeClaim, &claim.meta, "TerminationGracePeriodExpiring", text)
+}
+
+pub fn node_deadline(node: &Node, deadline: Timestamp) -> Effect {
+    let text = format!("pods that are left at {deadline} are deleted");
+    warning(EventKind::Node, &node.meta, "TerminationGracePeriodExpiring", text)
+}
+
+pub fn draining(node: &Node, waiting: usize) -> Effect {
+    let pods = if waiting == 1 { "1 pod is" } else { &format!("{waiting} pods are") };
+    let message = format!("{pods} still on the node");
+    let event = event(EventKind::Node, &node.meta, EventSeverity::Warning, "FailedDraining", message);
+    // The number changes all the time: that makes no new event.
+    Effect::Publish(Box::new(Event { dedupe: "waiting".to_owned(), ..event }))
+}
+
+pub fn drain_blocked(node: &Node, blocker: &DrainBlocker) -> Effect {
+    warning(EventKind::Node, &node.meta, "FailedDraining", blocker.to_string())
+}
+
+pub fn awaiting_volumes(node: &Node, attachments: &str) -> Effect {
+    let text = format!("volumes are still attached: {attachments}");
+    normal(EventKind::Node, &node.meta, "AwaitingVolumeDetachment", text)
+}
+
+pub fn evicted(pod: &Pod, why: &str) -> Effect {
+    normal(EventKind::Pod, &pod.meta, EVICTED, format!("evicted because its node is going: {why}"))
+}
+
+pub fn force_deleted(pod: &Pod, grace: SignedDuration, deadline: Timestamp) -> Effect {
+    let text = format!("deleted with {} s of grace because its node goes at {deadline}", grace.as_secs());
+    normal(EventKind::Pod, &pod.meta, "Disrupted", text)
+}
+
+pub fn invalid_do_not_disrupt(pod: &Pod, value: &str) -> Effect {
+    let text = format!("karpenter.sh/do-not-disrupt={value:?} protects nothing: it is \"true\" or a positive duration");
+    warning(EventKind::Pod, &pod.meta, "InvalidDoNotDisruptAnnotation", text)
+}
+
+pub fn protected_until(pod: &Pod, until: Timestamp) -> Effect {
+    normal(EventKind::Pod, &pod.meta, "DoNotDisruptUntil", format!("protected until {until}"))
+}
+
+pub fn protection_elapsed(pod: &Pod) -> Effect {
+    let text = "the time of karpenter.sh/do-not-disrupt is over".to_owned();
+    normal(EventKind::Pod, &pod.meta, "DoNotDisruptGracePeriodElapsed", text)
+}
+
+pub fn expiration_held(claim: &NodeClaim, hold: &Hold) -> Effect {
+    let text = format!("expired, and held back: {hold}");
+    normal(EventKind::NodeClaim, &claim.meta, "DisruptionBlocked", text)
+}
+
+pub fn reparented(claim: &NodeClaim, from: &str, to: &str) -> Effect {
+    normal(EventKind::NodeClaim, &claim.meta, "Reparented", format!("moved from pool {from} to pool {to}"))
+}
+
+pub fn reparent_blocked(claim: &NodeClaim, target: &str, obstacle: &Obstacle) -> Effect {
+    let text = format!("cannot move to pool {target}: {obstacle}");
+    warning(EventKind::NodeClaim, &claim.meta, "ReparentBlocked", text)
+}
+
+fn warning(kind: EventKind, about: &ObjectMeta, reason: &'static str, message: String) -> Effect {
+    Effect::Publish(Box::new(event(kind, about, EventSeverity::Warning, reason, message)))
+}
+
+fn normal(kind: EventKind, about: &ObjectMeta, reason: &'static str, message: String) -> Effect {
+    Effect::Publish(Box::new(event(kind, about, EventSeverity::Normal, reason, message)))
+}
+
+fn event(kind: EventKind, about: &ObjectMeta, severity: EventSeverity, reason: &'static str, message: String) -> Event {
+    let (about, dedupe) = (EventTarget { kind, target: about.into() }, message.clone());
+    Event { about, severity, reason, message, dedupe, interval: INTERVAL }
+}

@@ -1,0 +1,248 @@
+//! What the API does not show: calls that are under way, and answers that are not written down yet.
+//!
+//! All of it may be lost at any time. Launches and terminations are then asked for again, and find what was done before;
+//! evictions are decided from the pods as they are; the health of a pool is taken up from its condition.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kerf_model::change::{Change, Input};
+use kerf_model::cluster::{NodeClaim, ObjectMeta, ObjectName, Pod, condition_kind as kind};
+use kerf_model::effect::{Effect, Target};
+use kerf_model::snapshot::ClusterSnapshot;
+
+mod eviction;
+mod health;
+mod instance;
+
+pub(crate) use eviction::{PodMemory, Refusal, SEEN_WITHIN};
+pub(crate) use health::{Health, Outcome, Ring};
+pub(crate) use instance::{LAUNCH_WITHIN, LOOKUP_VALID, Launch, Listing, Lookup, Termination};
+
+use crate::events;
+use crate::steps::{Note, Steps};
+
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    claims: BTreeMap<Arc<str>, ClaimMemory>,
+    pods: BTreeMap<ObjectName, PodMemory>,
+    lookups: BTreeMap<Arc<str>, Lookup>,
+    /// By node: when a pod came, ended or went before our eyes.
+    pod_events: BTreeMap<Arc<str>, Timestamp>,
+    health: BTreeMap<Arc<str>, Health>,
+    listing: Listing,
+}
+
+/// By name, and forgotten with the object; another object of that name has another uid.
+#[derive(Debug, Clone)]
+struct ClaimMemory {
+    uid: Arc<str>,
+    launch: Option<Launch>,
+    termination: Option<Termination>,
+}
+
+/// How long an answer may take before the question counts as lost.
+pub(crate) const ANSWER_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// Instance lookups are forgotten after this: by then their node is long gone or asked about again.
+const LOOKUP_KEPT: SignedDuration = SignedDuration::from_mins(10);
+
+impl Memory {
+    /// Takes in what the engine hears, before the snapshot does.
+    pub fn hear(&mut self, input: &Input, before: &ClusterSnapshot, now: Timestamp) {
+        // An answer about a claim that is gone has nobody to go to; its instance, if any, is found by the next comparison.
+        let is_known = |claim: &Target| before.claim(&claim.name.name).is_some_and(|known| known.meta.uid == claim.uid);
+        match input {
+            Input::Launched { claim, .. } | Input::Terminated { claim, .. } if !is_known(claim) => {}
+            Input::Launched { claim, answer } => {
+                let memory = self.claim_mut(claim);
+                memory.launch = Some(Launch::answered(memory.launch.take(), answer.clone(), now));
+            }
+            Input::Terminated { claim, answer } => {
+                let memory = self.claim_mut(claim);
+                memory.termination = Some(Termination::answered(memory.termination.take(), answer, now));
+            }
+            Input::InstanceFound { provider_id, exists } => {
+                self.lookups.retain(|_, lookup| now.duration_since(lookup.at()) < LOOKUP_KEPT);
+                self.lookups.insert(provider_id.clone(), Lookup::Answered { at: now, exists: *exists });
+            }
+            Input::Instances(_) => self.listing.heard = Some(now),
+            Input::WriteFailed { effect, error } => {
+                if let Effect::EvictPod(pod) = &**effect
+                    && before.pod(&pod.name).is_some_and(|known| known.meta.uid == pod.uid)
+                {
+                    self.pod_mut(pod).evict_failed(error, now);
+                }
+            }
+            Input::Change(change) => self.see(change, before, now),
+            Input::Synced | Input::Catalogue(_) | Input::Interrupted(_) => {}
+        }
+    }
+
+    /// Takes note of steps that are being done.
+    pub fn took(&mut self, steps: &Steps, snapshot: &ClusterSnapshot, now: Timestamp) {
+        for effect in &steps.effects {
+            match effect {
+                Effect::Launch { claim } => {
+                    let memory = self.claim_mut(claim);
+                    memory.launch = Some(Launch::asked(memory.launch.take(), now));
+                }
+                Effect::Terminate { claim, .. } => {
+                    let memory = self.claim_mut(claim);
+                    memory.termination = Some(Termination::asked(memory.termination.take(), now));
+                }
+                Effect::EvictPod(pod) => self.pod_mut(pod).evicted(now),
+                Effect::DeletePod(pod, _) => self.pod_mut(pod).forced = Some(now),
+                Effect::FindInstance { provider_id } => {
+                    self.lookups.insert(provider_id.clone(), Lookup::Asked { at: now });
+                }
+                Effect::ListInstances => self.listing.asked = Some(now),
+                Effect::Publish(event) if event.reason == events::EVICTED => {
+                    self.pod_mut(&event.about.target).announced = true;
+                }
+                Effect::PatchPool(pool, patch) if patch.class_observed_generation.is_some() => {
+                    self.health.insert(pool.name.name.clone(), Health::reset(pool.uid.clone()));
+                }
+                Effect::CreateClaim(_)
+                | Effect::PatchClaim(..)
+                | Effect::DeleteClaim(_)
+                | Effect::PatchNode(..)
+                | Effect::DeleteNode(_)
+                | Effect::PatchPool(..)
+                | Effect::Publish(_)
+                | Effect::TerminateOrphan { .. } => {}
+            }
+        }
+        for note in &steps.notes {
+            if let Some(outcome) = Outcome::of(note, snapshot) {
+                self.record(note.claim(), outcome, snapshot);
+            }
+        }
+    }
+
+    pub(crate) fn launch(&self, claim: &NodeClaim) -> Option<&Launch> {
+        self.claim(&claim.meta)?.launch.as_ref()
+    }
+
+    pub(crate) fn termination(&self, claim: &NodeClaim) -> Option<&Termination> {
+        self.claim(&claim.meta)?.termination.as_ref()
+    }
+
+    pub(crate) fn pod(&self, pod: &Pod) -> Option<&PodMemory> {
+        self.pods.get(&pod.meta.name).filter(|memory| memory.uid == pod.meta.uid)
+    }
+
+    pub(crate) fn lookup(&self, provider_id: &str) -> Option<&Lookup> {
+        self.lookups.get(provider_id)
+    }
+
+    pub(crate) fn pod_event(&self, node: &str) -> Option<Timestamp> {
+        self.pod_events.get(node).copied()
+    }
+
+    pub(crate) fn health(&self, pool: &ObjectMeta) -> Option<&Health> {
+        self.health.get(&pool.name.name).filter(|health| health.pool_uid == pool.uid)
+    }
+
+    pub(crate) fn listing(&self) -> &Listing {
+        &self.listing
+    }
+
+    fn claim(&self, meta: &ObjectMeta) -> Option<&ClaimMemory> {
+        self.claims.get(&meta.name.name).filter(|memory| memory.uid == meta.uid)
+    }
+
+    fn claim_mut(&mut self, claim: &Target) -> &mut ClaimMemory {
+        let fresh = || ClaimMemory { uid: claim.uid.clone(), launch: None, termination: None };
+        let memory = self.claims.entry(claim.name.name.clone()).or_insert_with(fresh);
+        if memory.uid != claim.uid {
+            *memory = fresh();
+        }
+        memory
+    }
+
+    fn pod_mut(&mut self, pod: &Target) -> &mut PodMemory {
+        let memory = self.pods.entry(pod.name.clone()).or_insert_with(|| PodMemory::new(pod.uid.clone()));
+        if memory.uid != pod.uid {
+            *memory = PodMemory::new(pod.uid.clone());
+        }
+        memory
+    }
+
+    fn see(&mut self, change: &Change, before: &ClusterSnapshot, now: Timestamp) {
+        match change {
+            Change::Pod(name, pod) => {
+                if let Some(node) = node_of_event(before.pod(name), pod.as_ref()) {
+                    self.pod_events.insert(node, now);
+                }
+                if pod.as_ref().is_none_or(|pod| self.pods.get(name).is_some_and(|known| known.uid != pod.meta.uid)) {
+                    self.pods.remove(name);
+                }
+            }
+            Change::NodeClaim(name, None) => drop(self.claims.remove(&name.name)),
+            Change::NodeClaim(name, Some(claim)) => {
+                // From here on the API remembers the instance.
+                if claim.status.conditions.is_true(kind::LAUNCHED)
+                    && let Some(memory) = self.claims.get_mut(&name.name)
+                {
+                    memory.launch = None;
+                }
+            }
+            Change::Node(name, None) => drop(self.pod_events.remove(&name.name)),
+            Change::NodePool(name, None) => drop(self.health.remove(&name.name)),
+            Change::Node(_, Some(_))
+            | Change::NodePool(_, Some(_))
+            | Change::NodeClass(..)
+            | Change::DaemonSet(..)
+            | Change::DisruptionBudget(..)
+            | Change::MaintenanceWindow(..)
+            | Change::VolumeAttachment(..)
+            | Change::PersistentVolumeClaim(..)
+            | Change::PersistentVolume(..)
+            | Change::StorageClass(..)
+            | Change::CsiNode(..)
+            | Change::Namespace(..) => {}
+        }
+    }
+
+    fn record(&mut self, claim: &Target, outcome: Outcome, snapshot: &ClusterSnapshot) {
+        let Some(pool) = health::pool_of(claim, snapshot) else { return };
+        let known = self.health(&pool.meta).cloned();
+        let mut health = known.unwrap_or_else(|| Health::resumed(pool));
+        health.record(&claim.uid, outcome, snapshot);
+        self.health.insert(pool.meta.name.name.clone(), health);
+    }
+}
+
+impl Note {
+    fn claim(&self) -> &Target {
+        match self {
+            Self::Registered { claim } | Self::Initialized { claim } | Self::GivenUp { claim, .. } => claim,
+        }
+    }
+}
+
+/// The node on which this change is an event: a pod was bound, ended, began to go, or vanished without a word.
+///
+/// A pod seen for the first time says nothing here, because it may be an old one in the first list after a restart: its
+/// own times tell (see `claim::pod_events`).
+fn node_of_event(old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) -> Option<Arc<str>> {
+    let old = old?;
+    if old.is_of_daemon_set() {
+        return None;
+    }
+    let Some(new) = new.filter(|new| new.meta.uid == old.meta.uid) else {
+        return old.node_name.clone().filter(|_| old.is_active());
+    };
+    let bound = old.node_name.is_none() && new.node_name.is_some();
+    let ended = !old.is_terminal() && new.is_terminal();
+    let going = !old.meta.is_deleting() && new.meta.is_deleting();
+    new.node_name.clone().filter(|_| bound || ended || going)
+}
+
+/// Doubles from `first` up to `most`.
+pub(crate) fn back_off(failures: u32, first: SignedDuration, most: SignedDuration) -> SignedDuration {
+    let factor = 1_i32.checked_shl(failures.saturating_sub(1)).filter(|factor| *factor > 0).unwrap_or(i32::MAX);
+    first.checked_mul(factor).unwrap_or(most).min(most)
+}

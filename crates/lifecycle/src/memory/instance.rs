@@ -1,0 +1,122 @@
+//! Calls to the cloud.
+
+use jiff::{SignedDuration, Timestamp};
+use kerf_model::cloud::{LaunchError, Launched, TerminateAnswer};
+
+use super::{ANSWER_WITHIN, back_off};
+use crate::view::later;
+
+/// Of the reference: 1 s to 60 s per claim.
+const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
+const LAST_RETRY: SignedDuration = SignedDuration::from_secs(60);
+/// No launch takes longer: by then the answer is lost. Asking again is safe, it finds what the first call made.
+pub(crate) const LAUNCH_WITHIN: SignedDuration = SignedDuration::from_mins(2);
+/// How often the cloud is asked whether an instance is gone yet.
+const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
+/// How old an "it exists" may be.
+pub(crate) const LOOKUP_VALID: SignedDuration = SignedDuration::from_secs(10);
+
+#[derive(Debug, Clone)]
+pub(crate) enum Launch {
+    UnderWay {
+        since: Timestamp,
+        failures: u32,
+    },
+    /// Kept until the claim shows it: a status write that fails must not launch twice.
+    Answered(Launched),
+    Failed {
+        error: LaunchError,
+        failures: u32,
+        retry_at: Timestamp,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Termination {
+    Asked { at: Timestamp, failures: u32 },
+    Accepted { at: Timestamp },
+    Failed { failures: u32, retry_at: Timestamp },
+    Gone,
+}
+
+/// Whether an instance exists.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lookup {
+    Asked { at: Timestamp },
+    Answered { at: Timestamp, exists: bool },
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    pub asked: Option<Timestamp>,
+    pub heard: Option<Timestamp>,
+}
+
+impl Launch {
+    pub fn asked(before: Option<Self>, now: Timestamp) -> Self {
+        let failures = match before {
+            Some(Self::UnderWay { failures, .. } | Self::Failed { failures, .. }) => failures,
+            Some(Self::Answered(_)) | None => 0,
+        };
+        Self::UnderWay { since: now, failures }
+    }
+
+    pub fn answered(before: Option<Self>, answer: Result<Launched, LaunchError>, now: Timestamp) -> Self {
+        let failures = match before {
+            Some(Self::UnderWay { failures, .. } | Self::Failed { failures, .. }) => failures.saturating_add(1),
+            Some(Self::Answered(_)) | None => 1,
+        };
+        match answer {
+            Ok(launched) => Self::Answered(launched),
+            Err(error) => {
+                Self::Failed { error, failures, retry_at: later(now, back_off(failures, FIRST_RETRY, LAST_RETRY)) }
+            }
+        }
+    }
+}
+
+impl Termination {
+    pub fn asked(before: Option<Self>, now: Timestamp) -> Self {
+        match before {
+            Some(Self::Failed { failures, .. } | Self::Asked { failures, .. }) => Self::Asked { at: now, failures },
+            Some(Self::Accepted { .. } | Self::Gone) | None => Self::Asked { at: now, failures: 0 },
+        }
+    }
+
+    pub fn answered(before: Option<Self>, answer: &TerminateAnswer, now: Timestamp) -> Self {
+        match answer {
+            TerminateAnswer::Accepted => Self::Accepted { at: now },
+            TerminateAnswer::Gone => Self::Gone,
+            TerminateAnswer::Failed { .. } => {
+                let failures = match before {
+                    Some(Self::Asked { failures, .. } | Self::Failed { failures, .. }) => failures.saturating_add(1),
+                    Some(Self::Accepted { .. } | Self::Gone) | None => 1,
+                };
+                Self::Failed { failures, retry_at: later(now, back_off(failures, FIRST_RETRY, LAST_RETRY)) }
+            }
+        }
+    }
+
+    /// When to ask (again); `None` once the instance is gone.
+    pub fn ask_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Asked { at, .. } => Some(later(*at, ANSWER_WITHIN)),
+            Self::Accepted { at } => Some(later(*at, ASK_AGAIN)),
+            Self::Failed { retry_at, .. } => Some(*retry_at),
+            Self::Gone => None,
+        }
+    }
+}
+
+impl Lookup {
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Asked { at } | Self::Answered { at, .. } => *at,
+        }
+    }
+
+    /// When to ask again.
+    pub fn ask_at(&self) -> Timestamp {
+        later(self.at(), LOOKUP_VALID)
+    }
+}

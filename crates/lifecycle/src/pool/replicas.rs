@@ -1,0 +1,148 @@
+//! Static pools: as many nodes as the pool says (sheet 04 §7).
+
+use std::sync::Arc;
+
+use kerf_model::cluster::{NodeClaim, Pod, StoredPool, condition_kind as kind};
+use kerf_model::effect::Effect;
+use kerf_model::label::annotation;
+use kerf_model::node_pool::{NodePool, PoolSize};
+use kerf_model::quantity::Quantity;
+use kerf_model::resources::ResourceName;
+use kerf_model::taint::Taint;
+
+use super::template::claim_from;
+use crate::claim::give_up;
+use crate::steps::{Cause, Steps};
+use crate::view::View;
+
+/// The claims of a pool by what they are good for.
+struct Headcount<'a> {
+    active: Vec<&'a NodeClaim>,
+    /// Being replaced: their replacements are somebody else's business.
+    leaving: usize,
+    deleting: usize,
+}
+
+/// Who goes first when there are too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Loss {
+    NotLaunched,
+    Empty,
+    MovesPods,
+    DisruptsProtectedPods,
+}
+
+pub(super) fn step(pool: &StoredPool, view: View<'_>) -> Steps {
+    let Ok(spec) = &pool.spec else { return Steps::default() };
+    let PoolSize::Static { replicas } = spec.size else { return Steps::default() };
+    let is_frozen = spec.disabled || pool.meta.is_deleting() || !view.settings.static_capacity;
+    if is_frozen {
+        return Steps::default();
+    }
+    let count = headcount(pool, view);
+    let wanted = usize::try_from(replicas).unwrap_or(usize::MAX);
+    if count.active.len() > wanted {
+        return scale_down(count.active, wanted, view);
+    }
+    let missing = wanted.saturating_sub(count.active.len() + count.leaving);
+    if !pool.status.conditions.is_true(kind::READY) {
+        return Steps::default();
+    }
+    let names = free_names(pool, view).take(missing.min(room(spec, &count)));
+    let create = |name: Arc<str>| Effect::CreateClaim(Box::new(claim_from(pool, spec, name)));
+    Steps { effects: names.map(create).collect(), ..Steps::default() }
+}
+
+fn headcount<'a>(pool: &StoredPool, view: View<'a>) -> Headcount<'a> {
+    let mut count = Headcount { active: Vec::new(), leaving: 0, deleting: 0 };
+    let name = &*pool.meta.name.name;
+    for claim in view.snapshot.claims().filter(|claim| claim.pool() == Some(name)) {
+        let is_leaving = || {
+            claim.status.conditions.is_true(kind::DISRUPTION_REASON)
+                || view.snapshot.nodes_of(claim).any(|node| node.has_taint(&Taint::disrupted()))
+        };
+        if claim.meta.is_deleting() {
+            count.deleting += 1;
+        } else if is_leaving() {
+            count.leaving += 1;
+        } else {
+            count.active.push(claim);
+        }
+    }
+    count
+}
+
+/// How many more nodes the pool's limit allows. Nodes on their way out still count: they still cost.
+fn room(spec: &NodePool, count: &Headcount<'_>) -> usize {
+    let limit = spec.limits.get(ResourceName::NODES.as_str()).and_then(Quantity::value);
+    let present = count.active.len() + count.leaving + count.deleting;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(0).saturating_sub(present))
+}
+
+/// The same names until their claims are seen: a decision made twice creates once.
+fn free_names(pool: &StoredPool, view: View<'_>) -> impl Iterator<Item = Arc<str>> {
+    let (name, uid) = (pool.meta.name.name.clone(), pool.meta.uid.clone());
+    let names = (0_u64..).map(move |slot| Arc::from(format!("{name}-{}", suffix(&uid, slot))));
+    names.filter(move |name: &Arc<str>| view.snapshot.claim(name).is_none())
+}
+
+/// Five letters and digits, like the names that the API server makes up.
+fn suffix(uid: &str, slot: u64) -> String {
+    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    // FNV-1a.
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let mut hash = uid.bytes().chain(slot.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, mix);
+    let mut letters = String::new();
+    for _ in 0..5 {
+        letters.push(char::from(ALPHABET[usize::try_from(hash % 27).unwrap_or(0)]));
+        hash /= 27;
+    }
+    letters
+}
+
+fn scale_down(mut claims: Vec<&NodeClaim>, wanted: usize, view: View<'_>) -> Steps {
+    let mut steps = Steps::default();
+    claims.sort_by_cached_key(|claim| {
+        let (loss, cost) = loss(claim, view);
+        (loss, cost, claim.name().clone())
+    });
+    let excess = claims.len().saturating_sub(wanted);
+    for claim in claims.into_iter().take(excess) {
+        steps.merge(give_up(claim, Cause::ScaledDown));
+    }
+    steps
+}
+
+/// What is lost with a claim, and what moving its pods costs, in thousandths of an ordinary pod.
+fn loss(claim: &NodeClaim, view: View<'_>) -> (Loss, i64) {
+    let pods = || view.snapshot.nodes_of(claim).flat_map(|node| view.snapshot.pods_on(node.name()));
+    let loss = if claim.status.provider_id.is_none() {
+        Loss::NotLaunched
+    } else if pods().any(|pod| pod.is_active() && pod.is_protected(view.now)) {
+        Loss::DisruptsProtectedPods
+    } else if pods().any(|pod| pod.is_reschedulable()) {
+        Loss::MovesPods
+    } else {
+        Loss::Empty
+    };
+    let cost: i64 = pods().filter(|pod| pod.is_reschedulable()).map(|pod| eviction_cost(pod)).sum();
+    (loss, cost.saturating_mul(remaining_permille(claim, view)) / 1_000)
+}
+
+/// `1 + cost / 2^27 + priority / 2^25`, between -10 and 10 (sheet 08 D10).
+fn eviction_cost(pod: &Pod) -> i64 {
+    let named = [annotation::DISRUPTION_COST, annotation::POD_DELETION_COST]
+        .into_iter()
+        .find_map(|key| pod.meta.annotation(key));
+    let cost = named.and_then(|text| text.parse::<i32>().ok()).unwrap_or(0);
+    let thousandths = 1_000 + ((i64::from(cost) * 1_000) >> 27) + ((i64::from(pod.priority) * 1_000) >> 25);
+    thousandths.clamp(-10_000, 10_000)
+}
+
+/// How much of its life a claim has before it.
+fn remaining_permille(claim: &NodeClaim, view: View<'_>) -> i64 {
+    let Some(lifetime) = claim.node.expire_after.duration() else { return 1_000 };
+    let left = i128::from(lifetime.as_nanos()) - view.now.duration_since(claim.meta.created).as_nanos();
+    let permille = left.saturating_mul(1_000).checked_div(i128::from(lifetime.as_nanos())).unwrap_or(0);
+    i64::try_from(permille.clamp(0, 1_000)).unwrap_or(0)
+}

@@ -1,0 +1,62 @@
+//! What an operator can set.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use kerf_model::cluster::Node;
+use kerf_model::node_pool::NodeClassRef;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The node classes of our provider. Claims, nodes and pools of other kinds belong to other controllers and are
+    /// never touched.
+    pub classes: Vec<ClassKind>,
+    /// From a claim's creation.
+    pub launch_timeout: SignedDuration,
+    /// From the launch. The reference counts from the claim's creation, and has no such setting.
+    pub registration_timeout: SignedDuration,
+    /// The scheduler may bind a pod just after the taint: no node counts as drained before this.
+    pub minimum_drain: SignedDuration,
+    /// How often instances and claims are compared.
+    pub collect_every: SignedDuration,
+    /// Younger instances may belong to a claim that has not been written yet.
+    pub collect_older_than: SignedDuration,
+    /// Feature gate `StaticCapacity`.
+    pub static_capacity: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassKind {
+    pub group: Arc<str>,
+    pub kind: Arc<str>,
+}
+
+impl Settings {
+    /// The reference's numbers.
+    pub fn for_classes(classes: Vec<ClassKind>) -> Self {
+        Self {
+            classes,
+            launch_timeout: SignedDuration::from_mins(5),
+            registration_timeout: SignedDuration::from_mins(15),
+            minimum_drain: SignedDuration::from_secs(5),
+            collect_every: SignedDuration::from_mins(2),
+            collect_older_than: SignedDuration::from_secs(30),
+            static_capacity: false,
+        }
+    }
+
+    pub fn manages(&self, class: &NodeClassRef) -> bool {
+        self.classes.iter().any(|known| known.group == class.group && known.kind == class.kind)
+    }
+
+    /// A node is recognised by the label of its class, whatever the value.
+    pub fn manages_node(&self, node: &Node) -> bool {
+        self.classes.iter().any(|class| node.meta.labels.contains_key(&*class.label_key()))
+    }
+}
+
+impl ClassKind {
+    fn label_key(&self) -> String {
+        format!("{}/{}", self.group, self.kind.to_ascii_lowercase())
+    }
+}

@@ -1,0 +1,14 @@
+//! Cases of sheet 04 as text: a cluster in, the steps wanted out. `world.rs` reads and renders them.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod claims;
+mod drains;
+mod ends;
+mod garbage;
+mod life;
+mod pools;
+mod render;
+mod reparenting;
+mod words;
+mod world;

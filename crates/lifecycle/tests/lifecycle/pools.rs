@@ -1,0 +1,205 @@
+//! Pools: sheet 04, cases 22, 23 and 58-62.
+
+use crate::world::{World, check};
+
+/// A pool with nothing left to say, and its class.
+const POOL: &str = "pool p resources=cpu:0,memory:0,pods:0,ephemeral-storage:0,nodes:0 class-generation=1 \
+     cond.ValidationSucceeded=True cond.NodeClassReady=True cond.Ready=True cond.NodeRegistrationHealthy=Unknown/AwaitingReconciliation";
+const CLASS: &str = "class default";
+
+fn world(more: &str) -> World {
+    World::new(&format!("{POOL}\n{CLASS}\n{more}"))
+}
+
+/// The claim's timeout is decided and noted.
+fn times_out(world: &mut World, claim: &str) {
+    world.apply(&format!("claim {claim} pool=p id={claim} created=11:00 launched"));
+    assert!(world.claim(claim).contains("registration_timeout"));
+}
+
+fn registers(world: &mut World, claim: &str) {
+    world.apply(&format!(
+        "claim {claim} pool=p id={claim} created=12:00 launched\nnode {claim} id={claim} registered owner={claim}"
+    ));
+    assert!(world.claim(claim).contains("registered"));
+}
+
+fn health(world: &mut World) -> String {
+    let steps = world.pool("p");
+    let words = steps.split_whitespace().filter(|word| word.starts_with("NodeRegistrationHealthy"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Case 22.
+#[test]
+fn two_failures_of_the_last_four_make_a_pool_unhealthy() {
+    let mut world = world("");
+    times_out(&mut world, "a");
+    assert_eq!(health(&mut world), "NodeRegistrationHealthy=True", "one failure is none");
+    times_out(&mut world, "a");
+    assert_eq!(health(&mut world), "NodeRegistrationHealthy=True", "a claim counts once");
+    times_out(&mut world, "b");
+    assert_eq!(health(&mut world), "NodeRegistrationHealthy=False/RegistrationFailed");
+    registers(&mut world, "c");
+    assert_eq!(health(&mut world), "NodeRegistrationHealthy=False/RegistrationFailed");
+    registers(&mut world, "d");
+    registers(&mut world, "e");
+    assert_eq!(health(&mut world), "NodeRegistrationHealthy=True");
+}
+
+/// Case 22, end.
+#[test]
+fn a_pool_made_anew_under_an_old_name_does_not_inherit() {
+    let mut world = world("");
+    world.apply(&POOL.replace("pool p", "pool p uid=new"));
+    times_out(&mut world, "a");
+    times_out(&mut world, "b");
+    assert_eq!(health(&mut world), "");
+}
+
+/// Case 23.
+#[test]
+fn health_starts_anew_with_an_edit_and_goes_on_after_a_restart() {
+    let mut edited = world("class default generation=2");
+    times_out(&mut edited, "a");
+    times_out(&mut edited, "b");
+    assert!(edited.pool("p").contains("class-generation=2 NodeRegistrationHealthy~"));
+    edited.apply(&POOL.replace("class-generation=1", "class-generation=2"));
+    assert_eq!(health(&mut edited), "", "the failures from before are forgotten");
+
+    let unhealthy = POOL.replace("Unknown/AwaitingReconciliation", "False/RegistrationFailed");
+    let mut world = World::new(&format!("{unhealthy}\n{CLASS}"));
+    for (claim, expected) in [("a", ""), ("b", ""), ("c", "NodeRegistrationHealthy=True")] {
+        registers(&mut world, claim);
+        assert_eq!(health(&mut world), expected, "{claim}");
+    }
+}
+
+/// Case 58; the hashes themselves are tested in kerf-api.
+#[test]
+fn a_new_hash_version_reaches_the_claims_before_the_pool() {
+    let claims =
+        "claim a pool=p annotation.karpenter.sh/nodepool-hash-version=v2 annotation.karpenter.sh/nodepool-hash=1
+         claim b pool=p cond.Drifted=True annotation.karpenter.sh/nodepool-hash=1
+         claim c pool=p annotation.karpenter.sh/nodepool-hash-version=v3 annotation.karpenter.sh/nodepool-hash=1
+         claim d pool=other";
+    let mut world = world(claims);
+    world.apply(&format!("{POOL} hash=9"));
+    check(
+        &world.pool("p"),
+        "patch claim a: @karpenter.sh/nodepool-hash=9 @karpenter.sh/nodepool-hash-version=v3
+         patch claim b: @karpenter.sh/nodepool-hash-version=v3",
+    );
+    world.apply(
+        &claims
+            .replace("=v2", "=v3")
+            .replace("Drifted=True", "Drifted=True annotation.karpenter.sh/nodepool-hash-version=v3"),
+    );
+    check(&world.pool("p"), "patch pool p: @karpenter.sh/nodepool-hash=9 @karpenter.sh/nodepool-hash-version=v3");
+}
+
+#[test]
+fn an_edit_that_changes_no_field_reaches_the_claims_and_one_that_does_stays_visible() {
+    let key = "annotation.karpenter.sh/nodepool-hash";
+    let pool = format!("{POOL} {key}-version=v3 {key}=1 hash=9 fields=v1_9_x=1");
+    let claim = format!("claim a pool=p {key}-version=v3 {key}=1 annotation.kerf.sh/nodepool-field-hashes=v1_1_x=");
+    let cosmetic = world(&format!("{pool}\n{claim}1")).pool("p");
+    assert!(cosmetic.starts_with("patch claim a: @karpenter.sh/nodepool-hash=9 "), "{cosmetic}");
+    let real = world(&format!("{pool}\n{claim}2")).pool("p");
+    assert!(real.starts_with("patch pool p: @karpenter.sh/nodepool-hash=9 "), "{real}");
+    let foreign = world(&format!("{pool}\n{claim}1 {key}=7")).pool("p");
+    assert!(foreign.starts_with("patch pool p: "), "{foreign}");
+}
+
+/// Case 59.
+#[test]
+fn a_pool_says_what_is_wrong_with_its_class() {
+    let no_health = POOL.replace("cond.NodeRegistrationHealthy=Unknown/AwaitingReconciliation", "");
+    for (class, reason) in [
+        ("", "NodeClassNotFound"),
+        ("class default deleting=11:00", "NodeClassTerminating"),
+        ("class default unknown", "NodeClassReadinessUnknown"),
+        ("class default not-ready=NoSubnets", "NoSubnets"),
+    ] {
+        let steps = World::new(&format!("{no_health}\n{class}")).pool("p");
+        assert!(steps.contains(&format!(" NodeClassReady=False/{reason}")), "{class}: {steps}");
+    }
+    check(&world("").pool("p"), "");
+}
+
+/// Case 60, as far as it is ours: the values are checked where pools are parsed.
+#[test]
+fn a_pool_that_does_not_parse_says_why_and_still_counts() {
+    let mut world = World::new(&format!("{POOL} invalid=bad\n{CLASS}\nclaim a pool=p id=i-1 launched capacity=cpu:1"));
+    check(
+        &world.pool("p"),
+        "patch pool p: [cpu=1 ephemeral-storage=0 memory=0 nodes=1 pods=0] ValidationSucceeded=False/NodePoolValidationFailed",
+    );
+}
+
+#[test]
+fn a_pool_that_is_switched_off_says_so() {
+    check(&World::new(&format!("{POOL} disabled\n{CLASS}")).pool("p"), "patch pool p: Disabled=True");
+    check(&world(&format!("{POOL} cond.Disabled=True")).pool("p"), "patch pool p: Disabled=False/Enabled");
+}
+
+/// Case 61.
+#[test]
+fn a_starting_node_counts_as_promised_and_a_leaving_one_not_at_all() {
+    let sum = |cluster: &str| world(cluster).pool("p");
+    let line = |cpu, nodes| format!("patch pool p: [cpu={cpu} ephemeral-storage=0 memory=0 nodes={nodes} pods=0]");
+    let claim = "claim a pool=p id=i-1 launched registered capacity=cpu:10";
+    check(&sum(&format!("{claim}\nnode n id=i-1 capacity=cpu:0")), &line("10", 1));
+    check(&sum(&format!("{claim} initialized\nnode n id=i-1 capacity=cpu:9")), &line("9", 1));
+    check(&sum(&format!("{claim} deleting=11:00\nnode n id=i-1 capacity=cpu:9")), "");
+    check(&sum(&format!("{claim}\nnode n id=i-1 deleting=11:00 capacity=cpu:9")), "");
+    check(&sum("claim a pool=p"), "");
+    check(&sum(&format!("{claim}\nclaim b pool=p id=i-2 launched capacity=cpu:500m")), &line("10500m", 2));
+}
+
+/// Case 62.
+#[test]
+fn a_static_pool_is_filled_up_to_its_limit_and_never_twice() {
+    let mut world = world(&format!("{POOL} replicas=10 limits=nodes:5"));
+    let first = world.pool("p");
+    assert_eq!(first.lines().filter(|line| line.starts_with("create claim p-")).count(), 5);
+    assert_eq!(world.pool("p"), first, "until the claims are seen, the same ones are created");
+    for line in first.lines() {
+        let name = line.split_whitespace().nth(2).unwrap();
+        world.apply(&format!("claim {name} pool=p"));
+    }
+    check(&world.pool("p"), "");
+    world.settings.static_capacity = false;
+    world.apply(&format!("{POOL} replicas=20"));
+    check(&world.pool("p"), "");
+}
+
+/// Case 62, end.
+#[test]
+fn a_static_pool_sheds_the_nodes_that_hurt_least() {
+    let running = |name: &str| format!("claim {name} pool=p id={name} launched registered\nnode {name} id={name}\n");
+    let claims: String = ["empty", "busy", "cheap", "guarded"].map(running).concat();
+    let pods = "pod b1 node=busy
+         pod b2 node=busy
+         pod c1 node=cheap
+         pod d1 node=empty daemon
+         pod g1 node=guarded protect=true";
+    let shed = |replicas: usize| {
+        let mut world = world(&format!("{claims}claim new pool=p\n{pods}\n{POOL} replicas={replicas}"));
+        let steps = world.pool("p");
+        let names = steps.lines().filter_map(|line| line.strip_prefix("delete claim "));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(shed(5), [""; 0]);
+    assert_eq!(shed(1), ["new", "empty", "cheap", "busy"]);
+    assert_eq!(shed(0), ["new", "empty", "cheap", "busy", "guarded"]);
+}
+
+#[test]
+fn a_node_that_is_being_replaced_is_neither_shed_nor_refilled() {
+    let claims = "claim a pool=p id=i-1 launched registered
+         claim b pool=p id=i-2 launched registered cond.DisruptionReason=True/Drifted";
+    let mut world = world(&format!("{claims}\n{POOL} replicas=2"));
+    assert!(!world.pool("p").contains("create"));
+    assert!(!world.apply(&format!("{POOL} replicas=1")).pool("p").contains("delete"));
+}

@@ -1,0 +1,54 @@
+//! Moving a node to another pool by its label: sheet 03 §15.4.
+
+use crate::world::{World, check};
+
+const CLAIM: &str = "claim a id=i-1 launched registered initialized cond.ConsistentStateFound=True owner=old";
+const NODE: &str = "node n id=i-1 registered initialized";
+
+fn world(claim_pool: &str, node_pool: &str, pools: &str) -> World {
+    World::new(&format!("{CLAIM} pool={claim_pool}\n{NODE} pool={node_pool}\npool old\n{pools}"))
+}
+
+#[test]
+fn a_relabelled_node_takes_its_claim_along_and_nothing_rolls_if_the_pools_agree() {
+    check(
+        &world("old", "new", "pool new hash=9").claim("a"),
+        "event Reparented on claim a
+         patch claim a: karpenter.sh/nodepool=new @karpenter.sh/nodepool-hash=9 @karpenter.sh/nodepool-hash-version=v3 owners=[new]",
+    );
+    check(
+        &world("old", "new", "pool new hash=9 taint=gpu:NoSchedule").claim("a"),
+        "event Reparented on claim a
+         patch claim a: karpenter.sh/nodepool=new owners=[new]",
+    );
+}
+
+#[test]
+fn a_relabelled_claim_moves_its_node_first() {
+    let mut world = world("new", "old", "pool new");
+    check(&world.claim("a"), "patch node n: karpenter.sh/nodepool=new");
+    world.apply(&format!("{NODE} pool=new"));
+    check(
+        &world.claim("a"),
+        "event Reparented on claim a
+         patch claim a: owners=[new]",
+    );
+}
+
+#[test]
+fn a_move_that_makes_no_sense_is_refused() {
+    let blocked = "event ReparentBlocked on claim a";
+    check(&world("old", "nowhere", "").claim("a"), blocked);
+    check(&world("old", "new", "pool new deleting=11:00").claim("a"), blocked);
+    check(&world("old", "new", "pool new class-kind=EC2NodeClass").claim("a"), blocked);
+    check(&world("old", "new", "pool new replicas=3").claim("a"), blocked);
+    check(&world("old", "new", "pool new invalid=bad").claim("a"), blocked);
+    check(&world("old", "old", "pool new").claim("a"), "");
+}
+
+#[test]
+fn a_claim_that_its_pool_left_behind_is_not_moved() {
+    let mut world =
+        World::new(&format!("{} pool=old orphan\n{NODE} pool=new\npool new", CLAIM.replace("owner=old", "")));
+    check(&world.claim("a"), "");
+}

@@ -1,0 +1,477 @@
+//! A small cluster from text, and what the steps see of it.
+//!
+//! One object per line; the same line again replaces the object, `gone KIND NAME` removes it. Claims and nodes are ours,
+//! with finalizer and class label, unless the line says otherwise.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kerf_lifecycle::conditions::ConditionEditor;
+use kerf_lifecycle::{ClassKind, Memory, Settings, Steps, View, claim, garbage, node, pool};
+use kerf_model::budget::BudgetList;
+use kerf_model::change::{Change, Input};
+use kerf_model::cloud::{Instance, LaunchError, Launched, TerminateAnswer};
+use kerf_model::cluster::{
+    ClaimStatus, ClassReadiness, Condition, ConditionStatus, Conditions, DoNotDisrupt, Node, NodeClaim, NodeClass,
+    NodeCondition, ObjectMeta, ObjectName, Owner, PersistentVolumeClaim, Pod, PodConstraints, PodPhase, PodVolume,
+    PoolHash, PoolStatus, StoredPool, VolumeAttachment,
+};
+use kerf_model::cron::{Dialect, Schedule};
+use kerf_model::duration::NillableDuration;
+use kerf_model::effect::{Effect, Target, WriteError};
+use kerf_model::label;
+use kerf_model::maintenance::{Action, MaintenanceWindow};
+use kerf_model::node_pool::{ConsolidationPolicy, Disruption, NodeClassRef, NodePool, NodeSpec, PoolSize};
+use kerf_model::requirement::Requirements;
+use kerf_model::snapshot::ClusterSnapshot;
+use kerf_model::taint::{Taint, ToleratedValue, Toleration};
+use kerf_model::window::Window;
+
+use crate::render;
+use crate::words::{Words, time};
+
+const CLASS_LABEL: &str = "karpenter.kwok.sh/kwoknodeclass";
+
+pub struct World {
+    pub snapshot: ClusterSnapshot,
+    pub memory: Memory,
+    pub settings: Settings,
+    pub now: Timestamp,
+}
+
+impl World {
+    pub fn new(text: &str) -> Self {
+        let kwok = ClassKind { group: Arc::from("karpenter.kwok.sh"), kind: Arc::from("KWOKNodeClass") };
+        let mut world = Self {
+            snapshot: ClusterSnapshot::default(),
+            memory: Memory::default(),
+            settings: Settings { static_capacity: true, ..Settings::for_classes(vec![kwok]) },
+            now: time("12:00"),
+        };
+        world.apply(text);
+        world
+    }
+
+    pub fn apply(&mut self, text: &str) -> &mut Self {
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words: Vec<_> = line.split_whitespace().collect();
+            match words[..] {
+                ["now", at] => self.now = time(at),
+                ["gone", kind, name] => self.hear(Input::Change(removal(kind, name))),
+                [kind, name, ref rest @ ..] => self.hear(Input::Change(object(kind, name, &Words(rest.to_vec())))),
+                _ => panic!("cannot read {line:?}"),
+            }
+        }
+        self
+    }
+
+    pub fn hear(&mut self, input: Input) {
+        self.memory.hear(&input, &self.snapshot, self.now);
+        if let Input::Change(change) = input {
+            self.snapshot.apply(change);
+        }
+    }
+
+    /// Everything that is not in the API is forgotten.
+    pub fn restart(&mut self) -> &mut Self {
+        self.memory = Memory::default();
+        self
+    }
+
+    pub fn claim_steps(&mut self, name: &str) -> Steps {
+        let claim = self.snapshot.claim(name).unwrap().clone();
+        let steps = claim::next(&claim, self.view());
+        self.took(steps)
+    }
+
+    pub fn node_steps(&mut self, name: &str) -> Steps {
+        let node = self.snapshot.node(name).unwrap().clone();
+        let steps = node::next(&node, self.view());
+        self.took(steps)
+    }
+
+    pub fn claim(&mut self, name: &str) -> String {
+        let steps = self.claim_steps(name);
+        render::steps(&steps, &self.snapshot)
+    }
+
+    pub fn node(&mut self, name: &str) -> String {
+        let steps = self.node_steps(name);
+        render::steps(&steps, &self.snapshot)
+    }
+
+    pub fn pool(&mut self, name: &str) -> String {
+        let pool = self.snapshot.pool(name).unwrap().clone();
+        let steps = pool::next(&pool, &pool::Totals::of(&self.snapshot), self.view());
+        let steps = self.took(steps);
+        render::steps(&steps, &self.snapshot)
+    }
+
+    pub fn garbage(&mut self) -> String {
+        let steps = garbage::next(self.view());
+        let steps = self.took(steps);
+        render::steps(&steps, &self.snapshot)
+    }
+
+    /// `id@launched`, with a trailing `!` when terminating.
+    pub fn collect(&mut self, list: &str) -> String {
+        let instances: Vec<_> = list.split_whitespace().map(instance).collect();
+        self.hear(Input::Instances(instances.clone()));
+        let steps = garbage::collect(&instances, self.view());
+        let steps = self.took(steps);
+        render::steps(&steps, &self.snapshot)
+    }
+
+    pub fn launched(&mut self, claim: &str, id: &str, labels: &[(&str, &str)]) -> &mut Self {
+        let texts =
+            |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect();
+        let launched = Launched {
+            provider_id: Arc::from(id),
+            image_id: None,
+            capacity: Words(vec!["x=cpu:2"]).resources("x"),
+            allocatable: Words(vec!["x=cpu:2"]).resources("x"),
+            labels: texts(labels),
+            annotations: texts(&[("from", "cloud")]),
+        };
+        self.hear(Input::Launched { claim: self.target(claim), answer: Ok(launched) });
+        self
+    }
+
+    pub fn launch_failed(&mut self, claim: &str, error: LaunchError) -> &mut Self {
+        self.hear(Input::Launched { claim: self.target(claim), answer: Err(error) });
+        self
+    }
+
+    pub fn terminated(&mut self, claim: &str, answer: TerminateAnswer) -> &mut Self {
+        self.hear(Input::Terminated { claim: self.target(claim), answer });
+        self
+    }
+
+    pub fn eviction_failed(&mut self, pod: &str, error: WriteError) -> &mut Self {
+        let pod = self.snapshot.pod(&pod_name(pod)).unwrap();
+        let effect = Box::new(Effect::EvictPod(Target::from(&pod.meta)));
+        self.hear(Input::WriteFailed { effect, error });
+        self
+    }
+
+    fn target(&self, claim: &str) -> Target {
+        Target::from(&self.snapshot.claim(claim).unwrap().meta)
+    }
+
+    fn view(&self) -> View<'_> {
+        View { snapshot: &self.snapshot, memory: &self.memory, settings: &self.settings, now: self.now }
+    }
+
+    fn took(&mut self, steps: Steps) -> Steps {
+        self.memory.took(&steps, &self.snapshot, self.now);
+        steps
+    }
+}
+
+/// Compares line by line, whatever the indentation.
+#[track_caller]
+pub fn check(actual: &str, expected: &str) {
+    let expected: Vec<_> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert_eq!(actual.lines().collect::<Vec<_>>(), expected);
+}
+
+fn object(kind: &str, name: &str, words: &Words<'_>) -> Change {
+    let at = ObjectName::of_cluster(name);
+    match kind {
+        "claim" => Change::NodeClaim(at.clone(), Some(Arc::new(claim_object(at, words)))),
+        "node" => Change::Node(at.clone(), Some(Arc::new(node_object(at, words)))),
+        "pod" => Change::Pod(pod_name(name), Some(Arc::new(pod_object(pod_name(name), words)))),
+        "pool" => Change::NodePool(at.clone(), Some(Arc::new(pool_object(at, words)))),
+        "class" => {
+            let meta = meta(at, words);
+            let readiness = match words.get("not-ready") {
+                Some(reason) => ClassReadiness::NotReady { reason: Arc::from(reason), message: Arc::from("no") },
+                None if words.flag("unknown") => ClassReadiness::Unknown,
+                None => ClassReadiness::Ready,
+            };
+            let class = class(name, words);
+            Change::NodeClass(class.clone(), Some(Arc::new(NodeClass { meta, class, readiness })))
+        }
+        "attachment" => {
+            let node = words.text("node").unwrap();
+            let attachment = VolumeAttachment { name: at.clone(), node, volume: words.text("volume") };
+            Change::VolumeAttachment(at, Some(Arc::new(attachment)))
+        }
+        "pvc" => {
+            let meta = meta(pod_name(name), words);
+            let volume = words.text("volume");
+            let pvc = PersistentVolumeClaim { meta, volume, storage_class: None, is_bound: true, is_lost: false };
+            Change::PersistentVolumeClaim(pod_name(name), Some(Arc::new(pvc)))
+        }
+        "window" => Change::MaintenanceWindow(at, Some(Arc::new(window(name, words)))),
+        other => panic!("no such kind: {other}"),
+    }
+}
+
+fn removal(kind: &str, name: &str) -> Change {
+    let at = ObjectName::of_cluster(name);
+    match kind {
+        "claim" => Change::NodeClaim(at, None),
+        "node" => Change::Node(at, None),
+        "pod" => Change::Pod(pod_name(name), None),
+        "pool" => Change::NodePool(at, None),
+        "attachment" => Change::VolumeAttachment(at, None),
+        other => panic!("no such kind: {other}"),
+    }
+}
+
+fn pod_name(name: &str) -> ObjectName {
+    ObjectName::new("default", name)
+}
+
+fn instance(text: &str) -> Instance {
+    let (text, is_terminating) = text.strip_suffix('!').map_or((text, false), |text| (text, true));
+    let (id, launched) = text.split_once('@').unwrap();
+    Instance { provider_id: Arc::from(id), launched: time(launched), is_terminating }
+}
+
+fn meta(name: ObjectName, words: &Words<'_>) -> ObjectMeta {
+    // Values have no blanks in this language: an underscore stands for one.
+    let text = |value: &str| Arc::from(value.replace('_', " "));
+    let texts = |prefix| words.under(prefix).map(|(key, value)| (Arc::from(key), text(value))).collect();
+    ObjectMeta {
+        uid: words.text("uid").unwrap_or_else(|| Arc::from(format!("uid-{}", name.name))),
+        name,
+        resource_version: Arc::from("7"),
+        generation: words.get("generation").map_or(1, |text| text.parse().unwrap()),
+        created: words.time("created").unwrap_or_else(|| time("11:00")),
+        deleting: words.time("deleting"),
+        labels: texts("label"),
+        annotations: texts("annotation"),
+        finalizers: Vec::new(),
+        owners: Vec::new(),
+    }
+}
+
+/// A claim or a node of ours, unless it is `bare`.
+fn our_meta(name: ObjectName, words: &Words<'_>) -> ObjectMeta {
+    let mut meta = meta(name, words);
+    if !words.flag("bare") {
+        meta.finalizers.push(Arc::from(label::TERMINATION_FINALIZER));
+        meta.labels.entry(Arc::from(CLASS_LABEL)).or_insert_with(|| Arc::from("default"));
+    }
+    if let Some(pool) = words.text("pool") {
+        meta.labels.insert(Arc::from(label::NODEPOOL), pool);
+    }
+    meta
+}
+
+fn owner(kind: &str, name: &str) -> Owner {
+    Owner {
+        api_version: Arc::from("karpenter.sh/v1"),
+        kind: Arc::from(kind),
+        name: Arc::from(name),
+        uid: Arc::from(format!("uid-{name}")),
+        controller: false,
+        blocks_deletion: true,
+    }
+}
+
+fn class(name: &str, words: &Words<'_>) -> NodeClassRef {
+    let kind = words.get("class-kind").unwrap_or("KWOKNodeClass");
+    NodeClassRef { group: Arc::from("karpenter.kwok.sh"), kind: Arc::from(kind), name: Arc::from(name) }
+}
+
+fn node_spec(words: &Words<'_>) -> NodeSpec {
+    NodeSpec {
+        class: class("default", words),
+        requirements: Requirements::new(),
+        taints: words.taints("taint"),
+        startup_taints: words.taints("startup"),
+        expire_after: words.duration("expire").map_or(NillableDuration::Never, NillableDuration::After),
+        termination_grace_period: words.duration("tgp"),
+    }
+}
+
+/// `launched`, `registered`, `initialized`, or `cond.Kind=Status/Reason@12:00`; all of the generation `observed`.
+fn conditions(words: &Words<'_>, created: Timestamp, generation: i64) -> Conditions {
+    let condition = |kind: &str, status: &str, reason: &str, since| Condition {
+        kind: Arc::from(kind),
+        status: status.parse().unwrap(),
+        reason: Arc::from(reason),
+        // What a drain says that nothing blocks.
+        message: Arc::from(if reason == "Draining" { "pods are leaving the node" } else { "" }),
+        since,
+        observed_generation: words.get("observed").map_or(generation, |text| text.parse().unwrap()),
+    };
+    let flags = [("launched", "Launched"), ("registered", "Registered"), ("initialized", "Initialized")];
+    let mut list: Vec<_> = flags
+        .into_iter()
+        .filter(|(flag, _)| words.flag(flag))
+        .map(|(_, kind)| condition(kind, "True", kind, created))
+        .collect();
+    for (kind, text) in words.under("cond") {
+        let (text, since) = text.split_once('@').map_or((text, created), |(text, at)| (text, time(at)));
+        let (status, reason) = text.split_once('/').unwrap_or((text, kind));
+        list.push(condition(kind, status, reason, since));
+    }
+    Conditions(list)
+}
+
+fn claim_object(name: ObjectName, words: &Words<'_>) -> NodeClaim {
+    let mut meta = our_meta(name, words);
+    if let Some(pool) = words.get("owner").or_else(|| words.get("pool")).filter(|_| !words.flag("orphan")) {
+        meta.owners.push(owner("NodePool", pool));
+    }
+    let status = ClaimStatus {
+        provider_id: words.text("id"),
+        capacity: words.resources("capacity"),
+        last_pod_event: words.time("pod-event"),
+        conditions: conditions(words, meta.created, meta.generation),
+        ..ClaimStatus::default()
+    };
+    let mut claim = NodeClaim { node: node_spec(words), requests: words.resources("requests"), status, meta };
+    let complete = completed(ConditionEditor::of_claim(&claim, claim.meta.created), &claim.status.conditions, words);
+    claim.status.conditions = complete;
+    claim
+}
+
+/// With the root and the dependents that somebody must have written with the others.
+fn completed(mut editor: ConditionEditor<'_>, conditions: &Conditions, words: &Words<'_>) -> Conditions {
+    if words.get("observed").is_none() {
+        conditions.0.iter().for_each(|condition| editor.refresh(&condition.kind));
+    }
+    editor.finish().unwrap_or_else(|| conditions.clone())
+}
+
+fn node_object(name: ObjectName, words: &Words<'_>) -> Node {
+    let mut meta = our_meta(name, words);
+    for (flag, key) in [("registered", label::REGISTERED), ("initialized", label::INITIALIZED)] {
+        if words.flag(flag) {
+            meta.labels.insert(Arc::from(key), Arc::from("true"));
+        }
+    }
+    if let Some(claim) = words.get("owner") {
+        meta.owners.push(owner("NodeClaim", claim));
+    }
+    let mut taints = words.taints("taint");
+    if words.flag("fenced") {
+        taints.push(Taint::disrupted());
+        meta.labels.insert(Arc::from(label::EXCLUDE_FROM_BALANCERS), Arc::from("karpenter"));
+    }
+    let status = if words.flag("not-ready") { ConditionStatus::False } else { ConditionStatus::True };
+    let ready = NodeCondition { kind: Arc::from("Ready"), status, reason: Arc::from(""), since: meta.created };
+    Node {
+        provider_id: words.text("id"),
+        taints,
+        unschedulable: false,
+        capacity: words.resources("capacity"),
+        allocatable: words.resources("allocatable"),
+        conditions: vec![ready],
+        boot_id: None,
+        meta,
+    }
+}
+
+fn pod_object(name: ObjectName, words: &Words<'_>) -> Pod {
+    let mut meta = meta(name, words);
+    for (flag, api_version, kind) in
+        [("daemon", "apps/v1", "DaemonSet"), ("mirror", "v1", "Node"), ("stateful", "apps/v1", "StatefulSet")]
+    {
+        if words.flag(flag) {
+            meta.owners.push(Owner { api_version: Arc::from(api_version), ..owner(kind, "x") });
+        }
+    }
+    let phase = match words.get("phase") {
+        None | Some("Running") => PodPhase::Running,
+        Some("Pending") => PodPhase::Pending,
+        Some("Succeeded") => PodPhase::Succeeded,
+        Some("Failed") => PodPhase::Failed,
+        Some(other) => panic!("no such phase: {other}"),
+    };
+    let constraints =
+        PodConstraints { tolerations: words.all("tolerates").map(toleration).collect(), ..Default::default() };
+    Pod {
+        node_name: words.text("node"),
+        phase,
+        requests: words.resources("requests"),
+        constraints: Arc::new(constraints),
+        volumes: words.all("volume").map(|claim| PodVolume { claim: Arc::from(claim) }).collect(),
+        priority: words.get("priority").map_or(0, |text| text.parse().unwrap()),
+        priority_class: words.flag("critical").then(|| Arc::from("system-node-critical")),
+        unschedulable: false,
+        nominated_node: None,
+        do_not_disrupt: DoNotDisrupt::read(words.get("protect")),
+        started: words.time("started"),
+        termination_grace: Some(words.span("grace").unwrap_or(jiff::SignedDuration::from_secs(30))),
+        uses_resource_claims: false,
+        meta,
+    }
+}
+
+fn toleration(text: &str) -> Toleration {
+    let (key, value) = match text {
+        "all" => (None, ToleratedValue::Any),
+        "exists" => (Some("karpenter.sh/disrupted"), ToleratedValue::Any),
+        "equal" => (Some("karpenter.sh/disrupted"), ToleratedValue::Equal(Arc::from(""))),
+        "unschedulable" => (Some("node.kubernetes.io/unschedulable"), ToleratedValue::Any),
+        other => panic!("no such toleration: {other}"),
+    };
+    Toleration { key: key.map(Arc::from), effect: None, value }
+}
+
+fn pool_object(name: ObjectName, words: &Words<'_>) -> StoredPool {
+    let meta = meta(name.clone(), words);
+    let texts = |prefix| words.under(prefix).map(|(key, value)| (Arc::from(key), Arc::from(value))).collect();
+    let size = match words.get("replicas") {
+        Some(replicas) => PoolSize::Static { replicas: replicas.parse().unwrap() },
+        None => PoolSize::Dynamic,
+    };
+    let disruption = Disruption {
+        enabled: !words.flag("disruption-off"),
+        policy: ConsolidationPolicy::WhenEmpty,
+        consolidate_after: NillableDuration::Never,
+        consolidation_enabled: true,
+        drift_enabled: true,
+        drift_force_evict: false,
+        expiration_enabled: !words.flag("expiration-off"),
+        budgets: BudgetList::default(),
+    };
+    let spec = NodePool {
+        name: name.name,
+        weight: 0,
+        size,
+        limits: words.resources("limits"),
+        labels: texts("template-label"),
+        annotations: texts("template-annotation"),
+        node: node_spec(words),
+        disruption,
+        disabled: words.flag("disabled"),
+    };
+    let hash = words.text("hash").map(|hash| PoolHash {
+        hash,
+        version: Arc::from("v3"),
+        fields: words.get("fields").map(|text| Arc::from(text.replace('_', " "))),
+    });
+    let status = PoolStatus {
+        resources: words.resources("resources"),
+        nodes: words.get("nodes").map_or(0, |text| text.parse().unwrap()),
+        class_observed_generation: words.get("class-generation").map(|text| text.parse().unwrap()),
+        conditions: conditions(words, meta.created, meta.generation),
+    };
+    let spec = words.get("invalid").map_or(Ok(spec), |problem| Err(Arc::from(problem)));
+    let mut pool = StoredPool { class: class("default", words), spec, hash, status, meta };
+    pool.status.conditions =
+        completed(ConditionEditor::of_pool(&pool, pool.meta.created), &pool.status.conditions, words);
+    pool
+}
+
+fn window(name: &str, words: &Words<'_>) -> MaintenanceWindow {
+    let schedule = words.get("daily").map(|hour| Window {
+        schedule: Schedule::parse_as(&format!("0 {hour} * * *"), Dialect::MaintenanceWindow).unwrap(),
+        duration: words.duration("for").unwrap(),
+    });
+    MaintenanceWindow {
+        name: Arc::from(name),
+        schedules: schedule.into_iter().collect(),
+        outside_schedules: false,
+        actions: BTreeSet::from([Action::Expiration]),
+        selector: None,
+    }
+}
