@@ -1,0 +1,171 @@
+//! Claims in, Nodes out.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kerf_cloud::catalogue::KWOK_LABELS;
+use kerf_cloud::choice::choose;
+use kerf_cloud::{Catalogue, ClassKind, CloudError, InstanceTypes, Order, Provider};
+use kerf_model::cloud::{Instance, Interruption, LaunchError, Launched, RepairPolicy, TerminateAnswer};
+use kerf_model::cluster::{Node, NodeClaim, Texts};
+use kerf_model::effect::{Target, WriteError};
+use kerf_model::label::LabelRules;
+use kerf_model::node_pool::NodePool;
+
+use crate::api::NodeApi;
+use crate::class::{CLASS_KIND, Due, KwokClass, due};
+use crate::{node, repair};
+
+#[derive(Debug)]
+pub struct KwokProvider<A> {
+    api: A,
+    catalogue: Catalogue,
+    rules: LabelRules,
+    class_label: String,
+}
+
+/// Why the Node of a claim is not there.
+#[derive(Debug, thiserror::Error)]
+enum PostError {
+    #[error("another node has the name {0}")]
+    NameTaken(String),
+    #[error("nothing can be chosen for the claim")]
+    NoChoice(#[source] LaunchError),
+    #[error("the API did not take the node")]
+    Api(#[source] WriteError),
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not the id of a node without a machine")]
+struct ForeignId(String);
+
+impl<A: NodeApi> KwokProvider<A> {
+    pub fn new(api: A, catalogue: Catalogue) -> Self {
+        let rules = LabelRules::core()
+            .with_restricted_domain(CLASS_KIND.group)
+            .with_well_known(KWOK_LABELS)
+            .with_well_known(catalogue.label_keys().into_iter().map(AsRef::as_ref));
+        Self { api, catalogue, rules, class_label: CLASS_KIND.label() }
+    }
+
+    async fn post(&self, claim: &NodeClaim, provider_id: &str) -> Result<(), PostError> {
+        // Not the name we would choose: the claim may have been launched by Karpenter.
+        let name = node::name_in(provider_id).unwrap_or_default();
+        if let Some(there) = self.api.get(name).await.map_err(PostError::Api)? {
+            let is_same = there.provider_id.as_deref() == Some(provider_id);
+            return if is_same { Ok(()) } else { Err(PostError::NameTaken(name.to_owned())) };
+        }
+        let choice = choose(self.catalogue.types(), claim).map_err(PostError::NoChoice)?;
+        match self.api.create(node::to_post(claim, &choice, name)).await {
+            // Posted since we looked; by whom, the next look tells.
+            Ok(()) | Err(WriteError::Conflict) => Ok(()),
+            Err(error) => Err(PostError::Api(error)),
+        }
+    }
+
+    /// The Node behind an id, if it is there.
+    async fn node_of(&self, provider_id: &str) -> Result<Option<Node>, Box<dyn std::error::Error + Send + Sync>> {
+        let name = node::name_in(provider_id).ok_or_else(|| ForeignId(provider_id.to_owned()))?;
+        let found = self.api.get(name).await?;
+        Ok(found.filter(|node| node.provider_id.as_deref() == Some(provider_id)))
+    }
+
+    /// Others may run nodes on KWOK as well: only those with a class of ours are listed, because what is listed and has no
+    /// claim is collected.
+    fn instance(&self, node: &Node) -> Option<Instance> {
+        let provider_id = node.provider_id.clone().filter(|id| node::name_in(id).is_some())?;
+        node.meta.label(&self.class_label)?;
+        Some(Instance { provider_id, launched: node.meta.created, is_terminating: node.meta.is_deleting() })
+    }
+}
+
+impl<A: NodeApi> Provider for KwokProvider<A> {
+    type Class = KwokClass;
+
+    fn name(&self) -> &'static str {
+        "kwok"
+    }
+
+    fn class_kind(&self) -> ClassKind {
+        CLASS_KIND
+    }
+
+    fn label_rules(&self) -> &LabelRules {
+        &self.rules
+    }
+
+    fn repair_policies(&self) -> Vec<RepairPolicy> {
+        repair::policies()
+    }
+
+    /// The same for every pool.
+    async fn instance_types(&self, _pool: &NodePool, _class: &KwokClass) -> Result<InstanceTypes, CloudError> {
+        Ok(Arc::clone(self.catalogue.types()))
+    }
+
+    /// Writes nothing: see the crate's page.
+    async fn launch(&self, order: Order<'_, KwokClass>) -> Result<Launched, LaunchError> {
+        order.usable_class()?;
+        let choice = choose(self.catalogue.types(), order.claim)?;
+        let provider_id = order.claim.status.provider_id.clone();
+        let (key, value) = node::FAKE_NODE;
+        Ok(Launched {
+            provider_id: provider_id.unwrap_or_else(|| node::provider_id(&node::node_name(order.claim))),
+            image_id: None,
+            capacity: choice.instance_type.capacity.clone(),
+            allocatable: choice.instance_type.allocatable(),
+            labels: node::labels(order.claim, &choice),
+            annotations: Texts::from([(Arc::from(key), Arc::from(value))]),
+        })
+    }
+
+    /// Upstream deletes the claim and says that the instance is gone, so a Node whose claim never registered stays.
+    async fn terminate(&self, provider_id: &str) -> TerminateAnswer {
+        let failed = |message: String| TerminateAnswer::Failed { message: message.into() };
+        let node = match self.node_of(provider_id).await {
+            Ok(Some(node)) if !node.meta.is_deleting() => node,
+            Ok(Some(_) | None) => return TerminateAnswer::Gone,
+            Err(error) => return failed(error.to_string()),
+        };
+        match self.api.delete(&Target::from(&node.meta)).await {
+            Ok(()) => TerminateAnswer::Accepted,
+            Err(WriteError::NotFound) => TerminateAnswer::Gone,
+            Err(error) => failed(error.to_string()),
+        }
+    }
+
+    /// True while the Node is there, be it on its way out: it is drained like any other. Upstream says no as soon as the
+    /// deletion has begun, and a Node that is not ready then loses its pods without a drain.
+    async fn find(&self, provider_id: &str) -> Result<bool, CloudError> {
+        let found = self.node_of(provider_id).await;
+        found.map(|node| node.is_some()).map_err(|source| CloudError { attempt: "find a node", source })
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>, CloudError> {
+        let nodes = self.api.list().await;
+        let nodes = nodes.map_err(|source| CloudError { attempt: "list nodes", source: source.into() })?;
+        Ok(nodes.iter().filter_map(|node| self.instance(node)).collect())
+    }
+
+    /// There is nobody who could interrupt.
+    async fn interruptions(&self) -> Result<Vec<Interruption>, CloudError> {
+        Ok(Vec::new())
+    }
+
+    /// Posts the Node when it is due. One that goes before it has joined is posted again, as a kubelet would.
+    async fn tend(&self, order: Order<'_, KwokClass>, now: Timestamp) -> Result<Option<Timestamp>, CloudError> {
+        let Order { claim, class } = order;
+        let Some(provider_id) = claim.status.provider_id.as_deref().filter(|id| node::name_in(id).is_some()) else {
+            return Ok(None);
+        };
+        match due(claim, class) {
+            Due::Never => Ok(None),
+            Due::At(later) if now < later => Ok(Some(later)),
+            Due::At(_) => {
+                let posted = self.post(claim, provider_id).await;
+                posted.map_err(|source| CloudError { attempt: "post the node of a claim", source: source.into() })?;
+                Ok(None)
+            }
+        }
+    }
+}
