@@ -1,0 +1,67 @@
+//! The batch window: pods that come together get their nodes together.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// Opens with the first pod. Closes when no new pod has come for a while, or at the latest after the longest wait.
+#[derive(Debug, Default)]
+pub struct Batch {
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    since: Timestamp,
+    last_new: Timestamp,
+    seen: BTreeSet<Arc<str>>,
+}
+
+impl Batch {
+    /// Something needs a place. Only what this batch has not seen yet keeps it open.
+    pub fn add(&mut self, uid: &Arc<str>, now: Timestamp) {
+        let open = self.open.get_or_insert_with(|| Open { since: now, last_new: now, seen: BTreeSet::new() });
+        if open.seen.insert(uid.clone()) {
+            open.last_new = now;
+        }
+    }
+
+    pub fn closes_at(&self, idle: SignedDuration, max: SignedDuration) -> Option<Timestamp> {
+        let open = self.open.as_ref()?;
+        let later = |start: Timestamp, wait| start.checked_add(wait).unwrap_or(Timestamp::MAX);
+        Some(later(open.last_new, idle).min(later(open.since, max)))
+    }
+
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: SignedDuration = SignedDuration::from_secs(1);
+    const MAX: SignedDuration = SignedDuration::from_secs(10);
+
+    fn at(milliseconds: i64) -> Timestamp {
+        Timestamp::from_millisecond(milliseconds).unwrap()
+    }
+
+    /// Sheet 02 §1.
+    #[test]
+    fn only_new_pods_keep_a_batch_open_and_not_beyond_the_longest_wait() {
+        let mut batch = Batch::default();
+        assert_eq!(batch.closes_at(IDLE, MAX), None);
+        batch.add(&Arc::from("a"), at(0));
+        assert_eq!(batch.closes_at(IDLE, MAX), Some(at(1_000)));
+        batch.add(&Arc::from("b"), at(900));
+        batch.add(&Arc::from("a"), at(1_500));
+        assert_eq!(batch.closes_at(IDLE, MAX), Some(at(1_900)));
+        batch.add(&Arc::from("c"), at(9_800));
+        assert_eq!(batch.closes_at(IDLE, MAX), Some(at(10_000)));
+        batch.close();
+        assert_eq!(batch.closes_at(IDLE, MAX), None);
+    }
+}
