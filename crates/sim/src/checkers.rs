@@ -1,0 +1,138 @@
+//! The first promise as code: nothing is lost. The checkers look at the store and the cloud after every step, with their
+//! own eyes, and never at what the engine thinks.
+//!
+//! [`Guarded`] is the autoscaler with the checkers looking over its shoulder: what changes while it acts is its doing.
+
+mod at_rest;
+mod pods;
+mod violation;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use kerf_model::label;
+use kerf_model::quantity::Quantity;
+
+pub use violation::{Broken, Violation};
+
+use crate::autoscaler::Autoscaler;
+use crate::store::{ApiError, Kind, Object, Store};
+use crate::world::Actor;
+use pods::PodWatch;
+
+#[derive(Default)]
+pub struct Checkers {
+    pods: PodWatch,
+    /// What each pool used at the last look, by resource.
+    used: BTreeMap<(String, String), Quantity>,
+    claims_seen: u64,
+    /// Claims that have shown their instance, by uid.
+    launched: BTreeSet<String>,
+    violations: Vec<Violation>,
+    reported: BTreeSet<Broken>,
+}
+
+impl Checkers {
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Each once: a broken rule stays broken for a while.
+    pub fn report(&mut self, broken: Broken, at: Timestamp) {
+        if self.reported.insert(broken.clone()) {
+            self.violations.push(Violation { broken, at });
+        }
+    }
+
+    /// What must hold at every moment.
+    pub fn after_step(&mut self, store: &Store, autoscaler: &Autoscaler, now: Timestamp) {
+        let changed = store.events_after(Kind::NodeClaim, self.claims_seen).map_or(true, |events| !events.is_empty());
+        if changed {
+            self.claims_seen = store.version();
+            self.check_limits(store, now);
+            let with_instance =
+                store.all(Kind::NodeClaim).filter(|claim| claim.text(&["status", "providerID"]).is_some());
+            self.launched.extend(with_instance.map(|claim| claim.uid().to_owned()));
+        }
+        self.check_instances(store, autoscaler, now);
+    }
+
+    /// Nothing is launched over a limit. That a limit is lowered below what there is breaks nothing, so only growth counts.
+    fn check_limits(&mut self, store: &Store, now: Timestamp) {
+        let mut used: BTreeMap<(String, String), Quantity> = BTreeMap::new();
+        for claim in store.all(Kind::NodeClaim).filter(|claim| !claim.is_deleting()) {
+            let Some(pool) = pool_of(claim) else { continue };
+            let cpu = claim.text(&["status", "capacity", "cpu"]).and_then(|text| text.parse().ok());
+            for (resource, amount) in [("cpu", cpu), ("nodes", "1".parse().ok())] {
+                let Some(amount) = amount else { continue };
+                let entry = used.entry((pool.to_owned(), resource.to_owned()));
+                let total = entry.or_insert(Quantity::ZERO);
+                *total = total.checked_add(amount).unwrap_or(*total);
+            }
+        }
+        for pool in store.all(Kind::NodePool) {
+            for resource in ["cpu", "nodes"] {
+                let key = (pool.name.name.to_string(), resource.to_owned());
+                let limit = pool.text(&["spec", "limits", resource]).and_then(|text| text.parse::<Quantity>().ok());
+                let (Some(limit), Some(total)) = (limit, used.get(&key)) else { continue };
+                let before = self.used.get(&key).copied().unwrap_or(Quantity::ZERO);
+                if *total > limit && *total > before {
+                    let (pool, resource) = key;
+                    let (limit, total) = (limit.to_string(), total.to_string());
+                    self.report(Broken::LimitExceeded { pool, resource, limit, total }, now);
+                }
+            }
+        }
+        self.used = used;
+    }
+
+    /// One instance per claim, and no claim goes before its instance.
+    fn check_instances(&mut self, store: &Store, autoscaler: &Autoscaler, now: Timestamp) {
+        let mut alive: BTreeMap<&str, usize> = BTreeMap::new();
+        for machine in autoscaler.cloud().machines().filter(|machine| !machine.is_ending) {
+            *alive.entry(machine.claim_uid).or_default() += 1;
+        }
+        let claims: BTreeSet<&str> = store.all(Kind::NodeClaim).map(Object::uid).collect();
+        for (claim_uid, instances) in alive {
+            if instances > 1 {
+                self.report(Broken::LaunchedTwice { claim_uid: claim_uid.to_owned(), instances }, now);
+            }
+            // An instance that its claim never heard of is for the collector, and must be gone in the end.
+            if !claims.contains(claim_uid) && self.launched.contains(claim_uid) {
+                self.report(Broken::ClaimGoneBeforeInstance { claim_uid: claim_uid.to_owned() }, now);
+            }
+        }
+    }
+}
+
+/// The autoscaler in the world, watched.
+pub struct Guarded {
+    pub autoscaler: Rc<RefCell<Autoscaler>>,
+    pub checkers: Rc<RefCell<Checkers>>,
+}
+
+impl Actor for Guarded {
+    fn name(&self) -> &'static str {
+        "kerf"
+    }
+
+    fn step(&mut self, store: &mut Store, now: Timestamp) -> Result<(), ApiError> {
+        self.checkers.borrow_mut().pods.before(store, now);
+        self.autoscaler.borrow_mut().step(store, now)?;
+        let mut checkers = self.checkers.borrow_mut();
+        for broken in checkers.pods.after(store, now) {
+            checkers.report(broken, now);
+        }
+        Ok(())
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.autoscaler.borrow().next_due()
+    }
+}
+
+fn pool_of(claim: &Object) -> Option<&str> {
+    claim.text(&["metadata", "labels", label::NODEPOOL])
+}

@@ -1,0 +1,114 @@
+//! Which pods the autoscaler takes, and whether it may.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use kerf_model::cluster::ObjectName;
+use kerf_model::label::annotation;
+
+use super::Broken;
+use crate::store::query::selector;
+use crate::store::{ChangeKind, Event, Kind, Object, Store};
+
+/// A protection that is younger may not have been seen yet: the sum of the longest lag and the longest delay of a write.
+const SEEN_WITHIN: SignedDuration = SignedDuration::from_secs(20);
+const DEFAULT_GRACE_SECS: i64 = 30;
+
+#[derive(Default)]
+pub(super) struct PodWatch {
+    seen: u64,
+    going: BTreeSet<String>,
+    protected_since: BTreeMap<String, Timestamp>,
+    budgets: Vec<Object>,
+    budgets_seen: u64,
+}
+
+impl PodWatch {
+    /// What others did, and what the budgets allow now.
+    pub fn before(&mut self, store: &Store, now: Timestamp) {
+        for event in self.news(store) {
+            self.note(&event, now);
+        }
+        let budget_news = store.events_after(Kind::PodDisruptionBudget, self.budgets_seen);
+        if budget_news.map_or(true, |events| !events.is_empty()) {
+            self.budgets_seen = store.version();
+            self.budgets = store.all(Kind::PodDisruptionBudget).cloned().collect();
+        }
+    }
+
+    /// What the autoscaler did.
+    pub fn after(&mut self, store: &Store, now: Timestamp) -> Vec<Broken> {
+        let mut taken = Vec::new();
+        for event in self.news(store) {
+            let is_going = event.change == ChangeKind::Deleted || event.object.is_deleting();
+            if is_going && !self.going.contains(event.object.uid()) && !is_over(&event.object) {
+                taken.push(event.object.clone());
+            }
+            self.note(&event, now);
+        }
+        taken.retain(|pod| !is_at_deadline(pod, store, now));
+        let mut broken = Vec::new();
+        for pod in &taken {
+            let since = self.protected_since.get(pod.uid());
+            if is_protected(pod) && since.is_some_and(|since| now.duration_since(*since) > SEEN_WITHIN) {
+                broken.push(Broken::ProtectedPodTaken { pod: pod.name.to_string() });
+            }
+        }
+        for budget in &self.budgets {
+            let Some(covers) = selector(budget.at(&["spec", "selector"])) else { continue };
+            let of_budget = |pod: &&Object| {
+                pod.name.namespace == budget.name.namespace
+                    && covers.matches(&pod.labels())
+                    // A pod that does not serve takes nothing away.
+                    && pod.is_condition_true("Ready")
+            };
+            let taken = taken.iter().filter(of_budget).count();
+            let allowed = budget.number(&["status", "disruptionsAllowed"]).unwrap_or(0);
+            if i64::try_from(taken).unwrap_or(i64::MAX) > allowed {
+                broken.push(Broken::BudgetExceeded { budget: budget.name.to_string(), taken, allowed });
+            }
+        }
+        broken
+    }
+
+    fn news(&mut self, store: &Store) -> Vec<Event> {
+        let events = store.events_after(Kind::Pod, self.seen).map(<[Event]>::to_vec).unwrap_or_default();
+        self.seen = store.version();
+        events
+    }
+
+    fn note(&mut self, event: &Event, now: Timestamp) {
+        let uid = event.object.uid().to_owned();
+        if event.change == ChangeKind::Deleted || event.object.is_deleting() {
+            self.protected_since.remove(&uid);
+            self.going.insert(uid);
+        } else if is_protected(&event.object) {
+            self.protected_since.entry(uid).or_insert(now);
+        } else {
+            self.protected_since.remove(&uid);
+        }
+    }
+}
+
+fn is_protected(pod: &Object) -> bool {
+    pod.text(&["metadata", "annotations", annotation::DO_NOT_DISRUPT]) == Some("true")
+}
+
+fn is_over(pod: &Object) -> bool {
+    matches!(pod.text(&["status", "phase"]), Some("Succeeded" | "Failed"))
+}
+
+/// Whether the pod's node must be gone before the pod could end by itself.
+fn is_at_deadline(pod: &Object, store: &Store, now: Timestamp) -> bool {
+    let Some(node) = pod.text(&["spec", "nodeName"]) else { return false };
+    let id =
+        store.get(Kind::Node, &ObjectName::of_cluster(node)).ok().and_then(|node| node.text(&["spec", "providerID"]));
+    let grace = pod.number(&["spec", "terminationGracePeriodSeconds"]).unwrap_or(DEFAULT_GRACE_SECS);
+    let claims = store.all(Kind::NodeClaim).filter(|claim| {
+        claim.text(&["status", "nodeName"]) == Some(node)
+            || (id.is_some() && claim.text(&["status", "providerID"]) == id)
+    });
+    let mut deadlines =
+        claims.filter_map(|claim| claim.time(&["metadata", "annotations", annotation::TERMINATION_TIMESTAMP]));
+    deadlines.any(|deadline| now + SignedDuration::from_secs(grace) >= deadline)
+}

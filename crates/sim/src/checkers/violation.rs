@@ -1,0 +1,121 @@
+//! What can be broken, and how it reads.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    pub broken: Broken,
+    /// Virtual time.
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Broken {
+    /// More pods of a budget were taken than it allowed.
+    BudgetExceeded {
+        budget: String,
+        taken: usize,
+        allowed: i64,
+    },
+    /// A do-not-disrupt pod was taken without a deadline.
+    ProtectedPodTaken {
+        pod: String,
+    },
+    LimitExceeded {
+        pool: String,
+        resource: String,
+        limit: String,
+        total: String,
+    },
+    LaunchedTwice {
+        claim_uid: String,
+        instances: usize,
+    },
+    ClaimGoneBeforeInstance {
+        claim_uid: String,
+    },
+    InstanceLeaked {
+        provider_id: String,
+    },
+    ClaimWithoutInstance {
+        claim: String,
+    },
+    NodeWithoutClaim {
+        node: String,
+    },
+    /// A pool can take it, and it waits.
+    PodLeftWaiting {
+        pod: String,
+    },
+    ReplicasMissing {
+        workload: String,
+        wanted: i64,
+        there: i64,
+    },
+    /// With faults off something still changes.
+    NeverSettles {
+        changing: Vec<String>,
+    },
+    /// The simulated world itself came to a stop.
+    WorldStopped {
+        why: String,
+    },
+}
+
+impl Broken {
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::BudgetExceeded { .. } => "budget_exceeded",
+            Self::ProtectedPodTaken { .. } => "protected_pod_taken",
+            Self::LimitExceeded { .. } => "limit_exceeded",
+            Self::LaunchedTwice { .. } => "launched_twice",
+            Self::ClaimGoneBeforeInstance { .. } => "claim_gone_before_instance",
+            Self::InstanceLeaked { .. } => "instance_leaked",
+            Self::ClaimWithoutInstance { .. } => "claim_without_instance",
+            Self::NodeWithoutClaim { .. } => "node_without_claim",
+            Self::PodLeftWaiting { .. } => "pod_left_waiting",
+            Self::ReplicasMissing { .. } => "replicas_missing",
+            Self::NeverSettles { .. } => "never_settles",
+            Self::WorldStopped { .. } => "world_stopped",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}: {}", self.at, self.broken.label(), self.broken)
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BudgetExceeded { budget, taken, allowed } => {
+                write!(f, "{taken} pods of the disruption budget {budget} were taken and {allowed} allowed")
+            }
+            Self::ProtectedPodTaken { pod } => {
+                write!(f, "the do-not-disrupt pod {pod} was taken before any deadline")
+            }
+            Self::LimitExceeded { pool, resource, limit, total } => {
+                write!(f, "the pool {pool} grew to {total} {resource} over its limit of {limit}")
+            }
+            Self::LaunchedTwice { claim_uid, instances } => {
+                write!(f, "the claim {claim_uid} has {instances} live instances")
+            }
+            Self::ClaimGoneBeforeInstance { claim_uid } => {
+                write!(f, "the claim {claim_uid} is gone and its instance lives")
+            }
+            Self::InstanceLeaked { provider_id } => write!(f, "the instance {provider_id} has no claim"),
+            Self::ClaimWithoutInstance { claim } => write!(f, "the claim {claim} has no instance"),
+            Self::NodeWithoutClaim { node } => write!(f, "the node {node} has no claim and does not go"),
+            Self::PodLeftWaiting { pod } => write!(f, "the pod {pod} waits and a pool could take it"),
+            Self::ReplicasMissing { workload, wanted, there } => {
+                write!(f, "{workload} has {there} of {wanted} pods")
+            }
+            Self::NeverSettles { changing } => write!(f, "with faults off these change: {}", changing.join(", ")),
+            Self::WorldStopped { why } => f.write_str(why),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A scenario: the objects of a cluster, what happens to them and when, and what must be seen.
+//!
+//! Written as YAML in `scenarios/`; the same file drives `kerf demo`, `kerf simulate` and the tests. [`Scenario::read`]
+//! turns the text into values or says what is wrong and on which line; [`Run`] plays it.
+
+mod expectation;
+mod read;
+mod run;
+mod value;
+
+use jiff::SignedDuration;
+use kerf_cloud::Catalogue;
+use kerf_model::cluster::ObjectName;
+use serde_json::Value;
+
+pub use expectation::{Expectation, Finding, Outlook, When};
+pub use read::ScenarioError;
+pub use run::{Run, RunError, Summary};
+pub use value::{Amount, parse_duration};
+
+use crate::store::Kind;
+
+/// The scenarios that come with Kerf, by name. The first is the one to start with.
+const BUILT_IN: [(&str, &str); 7] = [
+    ("welcome", include_str!("../../../scenarios/welcome.yaml")),
+    ("provisioning", include_str!("../../../scenarios/provisioning.yaml")),
+    ("delete-node", include_str!("../../../scenarios/delete-node.yaml")),
+    ("delete-nodeclaim", include_str!("../../../scenarios/delete-nodeclaim.yaml")),
+    ("delete-nodepool", include_str!("../../../scenarios/delete-nodepool.yaml")),
+    ("expiry", include_str!("../../../scenarios/expiry.yaml")),
+    ("protected-pods", include_str!("../../../scenarios/protected-pods.yaml")),
+];
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Where it was read from, for messages.
+    pub file: String,
+    pub name: String,
+    pub description: String,
+    pub seed: u64,
+    pub catalogue: CatalogueName,
+    pub duration: SignedDuration,
+    objects: Vec<Manifest>,
+    /// In the order of their times.
+    actions: Vec<TimedAction>,
+    expectations: Vec<Expectation>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CatalogueName {
+    #[default]
+    Kwok,
+    Ec2Like,
+}
+
+impl CatalogueName {
+    fn load(self) -> Catalogue {
+        match self {
+            Self::Kwok => Catalogue::kwok(),
+            Self::Ec2Like => Catalogue::ec2_like(),
+        }
+    }
+}
+
+/// An object to be applied, and the line it stands on.
+#[derive(Debug, Clone, PartialEq)]
+struct Manifest {
+    line: u64,
+    kind: Kind,
+    body: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct TimedAction {
+    line: u64,
+    at: SignedDuration,
+    /// What the timeline says instead of what is done.
+    note: Option<String>,
+    action: Action,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Action {
+    Apply(Vec<Manifest>),
+    Delete(Reference),
+    Scale { kind: Kind, name: ObjectName, replicas: u32 },
+    Patch { target: Reference, merge: Value },
+}
+
+/// An object by its name, or by its age where names are made up by the cluster.
+#[derive(Debug, Clone, PartialEq)]
+struct Reference {
+    kind: Kind,
+    which: Which,
+    /// What the rest of the script calls it.
+    alias: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Which {
+    Named(ObjectName),
+    Oldest,
+    Newest,
+}
+
+impl Scenario {
+    /// Reads the text of a scenario. `file` is only for messages.
+    pub fn read(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        read::read(file, text)
+    }
+
+    /// A scenario that comes with Kerf; `None` if there is none of this name.
+    pub fn built_in(name: &str) -> Option<Result<Self, ScenarioError>> {
+        let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+        Some(Self::read(&format!("scenarios/{name}.yaml"), text))
+    }
+
+    /// The names of the scenarios that come with Kerf.
+    pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+}

@@ -1,0 +1,276 @@
+//! A scenario being played: one moment after the other, so that a viewer can set the pace.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kerf_api::admission::Admission;
+use kerf_model::cluster::ObjectName;
+use kerf_model::price::Price;
+use serde_json::{Value, json};
+
+use super::expectation::{Finding, Known, Pending, Sight};
+use super::{Action, Manifest, Reference, Scenario, TimedAction, Which};
+use crate::autoscaler::{Autoscaler, CloudPace, Ledger};
+use crate::store::{ApiError, DeleteOptions, Kind, Part, Patch, Store};
+use crate::timeline::{Entry, Timeline, Tone, clock_text};
+use crate::world::{Pace, StepError, World};
+
+/// When every history begins: a Monday morning.
+const START: &str = "2026-01-05T09:00:00Z";
+
+pub struct Run {
+    world: World,
+    ledger: Ledger,
+    timeline: Timeline,
+    file: String,
+    start: Timestamp,
+    end: Timestamp,
+    /// Still to be done, the next one last.
+    actions: Vec<TimedAction>,
+    expectations: Vec<Pending>,
+    /// Moments at which somebody must look although nothing may happen, the next one last.
+    stops: Vec<SignedDuration>,
+    aliases: BTreeMap<String, Known>,
+    has_begun: bool,
+    is_over: bool,
+}
+
+/// The figures of a run, as the store and the cloud know them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    pub elapsed: SignedDuration,
+    pub nodes: usize,
+    pub claims: usize,
+    pub claims_made: usize,
+    pub instances: usize,
+    pub pods_running: usize,
+    pub pods_pending: usize,
+    pub evictions: usize,
+    pub hourly: Price,
+    pub spent: Price,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("the definitions of the custom kinds do not compile")]
+    Definitions(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("{file}:{line}: the cluster refuses it: {cause}")]
+    Refused { file: String, line: u64, cause: Box<ApiError> },
+    #[error("{file}:{line}: there is no {} to pick", .kind.facts().kind)]
+    NothingToPick { file: String, line: u64, kind: Kind },
+    #[error("the simulated cluster failed at {at}")]
+    World {
+        at: String,
+        #[source]
+        source: Box<StepError>,
+    },
+}
+
+impl Run {
+    /// The cluster of the scenario with its first objects applied, at the moment before anything happens.
+    pub fn new(scenario: &Scenario, seed: u64, duration: SignedDuration) -> Result<Self, RunError> {
+        let admission =
+            Admission::new(&kerf_api::crds(None)).map_err(|error| RunError::Definitions(Box::new(error)))?;
+        let start: Timestamp = START.parse().expect("the constant is a timestamp");
+        let mut world = World::new(Arc::new(admission), seed, Pace::default(), start);
+        let autoscaler = Autoscaler::new(scenario.catalogue.load().types().clone(), CloudPace::default());
+        let ledger = autoscaler.ledger();
+        world.add(autoscaler);
+        let mut actions = scenario.actions.clone();
+        actions.reverse();
+        let expectations: Vec<Pending> = scenario.expectations.iter().cloned().map(Pending::new).collect();
+        let looks = expectations.iter().flat_map(Pending::moments);
+        let mut stops: Vec<SignedDuration> = looks.chain(actions.iter().map(|action| action.at)).collect();
+        stops.sort_by(|a, b| b.cmp(a));
+        stops.dedup();
+        let mut run = Self {
+            world,
+            timeline: Timeline::new(start, ledger.clone()),
+            ledger,
+            file: scenario.file.clone(),
+            start,
+            end: start + duration,
+            actions,
+            expectations,
+            stops,
+            aliases: BTreeMap::new(),
+            has_begun: false,
+            is_over: false,
+        };
+        // One after the other, as kubectl does it: a pool is known to be ready before the pods that want its nodes come.
+        for object in &scenario.objects {
+            run.apply(object)?;
+            run.step(start)?;
+        }
+        Ok(run)
+    }
+
+    /// Lets the next moment happen at which anything does. What it brought, in order; `None` when the run is over.
+    pub fn advance(&mut self) -> Result<Option<Vec<Entry>>, RunError> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let now = self.next_moment();
+        self.is_over = now >= self.end;
+        let elapsed = now.duration_since(self.start);
+        while self.stops.last().is_some_and(|stop| *stop <= elapsed) {
+            self.stops.pop();
+        }
+        // What is due by itself happens before what the script does at the same moment: it may have to see it.
+        self.step(now)?;
+        let mut entries = self.timeline.look(self.world.store(), now);
+        while let Some(action) = self.actions.pop_if(|action| action.at <= elapsed) {
+            let text = self.perform(&action, now)?;
+            let text = action.note.clone().unwrap_or(text);
+            entries.push(Entry { at: now, elapsed, subject: "script".to_owned(), text, tone: Tone::Script });
+            self.step(now)?;
+            entries.extend(self.timeline.look(self.world.store(), now));
+        }
+        let sight = Sight { store: self.world.store(), ledger: &self.ledger, aliases: &self.aliases };
+        for expectation in &mut self.expectations {
+            expectation.look(&sight, elapsed);
+        }
+        Ok(Some(entries))
+    }
+
+    /// Plays to the end and keeps what happened.
+    pub fn finish(&mut self) -> Result<Vec<Entry>, RunError> {
+        let mut all = Vec::new();
+        while let Some(entries) = self.advance()? {
+            all.extend(entries);
+        }
+        Ok(all)
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.world.now()
+    }
+
+    /// What came of the expectations so far, in the order of the script.
+    pub fn findings(&self) -> Vec<Finding> {
+        let elapsed = self.world.now().duration_since(self.start);
+        self.expectations.iter().map(|expectation| expectation.finding(elapsed)).collect()
+    }
+
+    pub fn summary(&self) -> Summary {
+        let store = self.world.store();
+        let pods =
+            |phase: &str| store.all(Kind::Pod).filter(|pod| pod.text(&["status", "phase"]) == Some(phase)).count();
+        let now = self.world.now();
+        Summary {
+            elapsed: now.duration_since(self.start),
+            nodes: store.all(Kind::Node).count(),
+            claims: store.all(Kind::NodeClaim).count(),
+            claims_made: self.timeline.claims_made(),
+            instances: self.ledger.instances(),
+            pods_running: pods("Running"),
+            pods_pending: pods("Pending"),
+            evictions: self.ledger.evictions(),
+            hourly: self.ledger.hourly(),
+            spent: self.ledger.spent(now),
+        }
+    }
+
+    fn next_moment(&mut self) -> Timestamp {
+        if !self.has_begun {
+            self.has_begun = true;
+            return self.start;
+        }
+        let stop = self.stops.last().map(|stop| self.start + *stop);
+        let next = [self.world.next_due(), stop].into_iter().flatten().min();
+        next.map_or(self.end, |next| next.clamp(self.world.now(), self.end))
+    }
+
+    fn step(&mut self, now: Timestamp) -> Result<(), RunError> {
+        let at = now.duration_since(self.start);
+        self.world.step(now).map_err(|source| RunError::World { at: clock_text(at), source: Box::new(source) })
+    }
+
+    /// Does it, and says what was done.
+    fn perform(&mut self, timed: &TimedAction, now: Timestamp) -> Result<String, RunError> {
+        let file = self.file.clone();
+        let refused = |cause| RunError::Refused { file, line: timed.line, cause: Box::new(cause) };
+        match &timed.action {
+            Action::Apply(objects) => {
+                for object in objects {
+                    self.apply(object)?;
+                }
+                let names: Vec<String> = objects.iter().map(Manifest::label).collect();
+                Ok(format!("applied {}", names.join(", ")))
+            }
+            Action::Delete(target) => {
+                let name = self.find(target, timed.line)?;
+                self.world.store_mut().delete(target.kind, &name, &DeleteOptions::default(), now).map_err(refused)?;
+                Ok(format!("deleted {}/{}", target.kind.facts().kind, name.name))
+            }
+            Action::Scale { kind, name, replicas } => {
+                let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+                self.world.store_mut().patch(*kind, name, Part::Main, &patch).map_err(refused)?;
+                Ok(format!("scaled {}/{} to {replicas}", kind.facts().kind, name.name))
+            }
+            Action::Patch { target, merge } => {
+                let name = self.find(target, timed.line)?;
+                let patch = Patch::Merge(merge.clone());
+                self.world.store_mut().patch(target.kind, &name, Part::Main, &patch).map_err(refused)?;
+                Ok(format!("patched {}/{}", target.kind.facts().kind, name.name))
+            }
+        }
+    }
+
+    /// Creates the object, or merges it into the one that is there.
+    fn apply(&mut self, object: &Manifest) -> Result<(), RunError> {
+        let now = self.world.now();
+        let store = self.world.store_mut();
+        let done = match store.create(object.kind, object.body.clone(), now) {
+            Err(ApiError::AlreadyExists { name, .. }) => {
+                store.patch(object.kind, &name, Part::Main, &Patch::Merge(object.body.clone()))
+            }
+            other => other,
+        };
+        let file = self.file.clone();
+        let refused = |cause| RunError::Refused { file, line: object.line, cause: Box::new(cause) };
+        done.map(|_| ()).map_err(refused)
+    }
+
+    fn find(&mut self, target: &Reference, line: u64) -> Result<ObjectName, RunError> {
+        let found = pick(self.world.store(), target);
+        let Some((name, uid)) = found else {
+            return Err(match &target.which {
+                Which::Named(name) => RunError::Refused {
+                    file: self.file.clone(),
+                    line,
+                    cause: Box::new(ApiError::NotFound { kind: target.kind, name: name.clone() }),
+                },
+                Which::Oldest | Which::Newest => {
+                    RunError::NothingToPick { file: self.file.clone(), line, kind: target.kind }
+                }
+            });
+        };
+        if let Some(alias) = &target.alias {
+            self.aliases.insert(alias.clone(), Known { kind: target.kind, name: name.clone(), uid });
+        }
+        Ok(name)
+    }
+}
+
+/// By age, then by name: the same object in every run. What is already on its way out is not picked.
+fn pick(store: &Store, target: &Reference) -> Option<(ObjectName, String)> {
+    let found = match &target.which {
+        Which::Named(name) => store.get(target.kind, name).ok(),
+        Which::Oldest => staying(store, target.kind).min_by_key(|object| (object.created(), object.name.clone())),
+        Which::Newest => staying(store, target.kind).max_by_key(|object| (object.created(), object.name.clone())),
+    };
+    found.map(|object| (object.name.clone(), object.uid().to_owned()))
+}
+
+fn staying(store: &Store, kind: Kind) -> impl Iterator<Item = &crate::store::Object> {
+    store.all(kind).filter(|object| !object.is_deleting())
+}
+
+impl Manifest {
+    fn label(&self) -> String {
+        let name = self.body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        format!("{}/{name}", self.kind.facts().kind)
+    }
+}
