@@ -1,0 +1,272 @@
+//! The only writer: effects on one object in order, those on different objects at the same time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use kerf_api::write::api_writes;
+use kerf_cloud::Provider;
+use kerf_model::change::Input;
+use kerf_model::cluster::ObjectName;
+use kerf_model::effect::{Effect, Event, WriteError};
+use kube::Client;
+use tokio::sync::mpsc;
+use tracing::{debug, info, warn};
+
+use crate::brain::{Heard, Work, clock};
+use crate::cloud::{ClassReader, Cloud};
+use crate::metrics::Metrics;
+use crate::requests::{self, Done};
+
+/// Requests under way at the same time. The server's own fairness queues the rest.
+const AT_ONCE: usize = 64;
+
+pub struct Writer<P, R> {
+    pub client: Client,
+    pub cloud: Cloud<P, R>,
+    pub queue: mpsc::Sender<Heard>,
+    pub metrics: Arc<Metrics>,
+    pub said: Said,
+}
+
+/// Events sent, until when they are not sent again.
+#[derive(Debug, Default)]
+pub struct Said(Mutex<BTreeMap<EventKey, Timestamp>>);
+
+/// The object's uid, the reason, and what else tells events apart.
+type EventKey = (Arc<str>, &'static str, String);
+
+/// What has to be done one after the other: everything about one object. The cloud is slower than the API, so what is
+/// asked of it about a claim does not hold up writes to the claim.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Lane {
+    Claim(ObjectName),
+    Node(ObjectName),
+    Pool(ObjectName),
+    Pod(ObjectName),
+    Event(Arc<str>),
+    Instance(ObjectName),
+    Tending(ObjectName),
+    Id(Arc<str>),
+    Instances,
+    Catalogue,
+}
+
+#[derive(Debug, Default)]
+struct Lanes {
+    /// Work that waits, of every lane in which something is under way or ready.
+    waiting: BTreeMap<Lane, VecDeque<Work>>,
+    ready: VecDeque<Lane>,
+}
+
+impl Lanes {
+    fn push(&mut self, work: Work) {
+        let lane = lane(&work);
+        if !self.waiting.contains_key(&lane) {
+            self.ready.push_back(lane.clone());
+        }
+        let waiting = self.waiting.entry(lane).or_default();
+        // A claim is tended as it is now: older looks that still wait are no use.
+        if matches!(work, Work::Tend { .. } | Work::Catalogue(_)) {
+            waiting.clear();
+        }
+        waiting.push_back(work);
+    }
+
+    fn next(&mut self) -> Option<(Lane, Work)> {
+        let lane = self.ready.pop_front()?;
+        let work = self.waiting.get_mut(&lane)?.pop_front()?;
+        Some((lane, work))
+    }
+
+    fn done(&mut self, lane: Lane) {
+        if self.waiting.get(&lane).is_some_and(|waiting| !waiting.is_empty()) {
+            self.ready.push_back(lane);
+        } else {
+            self.waiting.remove(&lane);
+        }
+    }
+}
+
+fn lane(work: &Work) -> Lane {
+    match work {
+        Work::Launch { target, .. } => Lane::Instance(target.name.clone()),
+        Work::Tend { claim, .. } => Lane::Tending(claim.meta.name.clone()),
+        Work::Catalogue(_) => Lane::Catalogue,
+        Work::Effect(effect) => match effect {
+            Effect::CreateClaim(claim) => Lane::Claim(ObjectName::of_cluster(Arc::clone(&claim.name))),
+            Effect::PatchClaim(target, _) | Effect::DeleteClaim(target) => Lane::Claim(target.name.clone()),
+            Effect::PatchNode(target, _) | Effect::DeleteNode(target) => Lane::Node(target.name.clone()),
+            Effect::PatchPool(target, _) => Lane::Pool(target.name.clone()),
+            Effect::EvictPod(target) | Effect::DeletePod(target, _) => Lane::Pod(target.name.clone()),
+            Effect::Publish(event) => Lane::Event(Arc::clone(&event.about.target.uid)),
+            Effect::Launch { claim } | Effect::Terminate { claim, .. } => Lane::Instance(claim.name.clone()),
+            Effect::TerminateOrphan { provider_id } | Effect::FindInstance { provider_id } => {
+                Lane::Id(Arc::clone(provider_id))
+            }
+            Effect::ListInstances => Lane::Instances,
+        },
+    }
+}
+
+impl<P, R> Writer<P, R>
+where
+    P: Provider,
+    R: ClassReader<P::Class>,
+{
+    /// Until no more work comes.
+    pub async fn run(self, mut work: mpsc::UnboundedReceiver<Work>) {
+        let writer = &self;
+        let mut lanes = Lanes::default();
+        let mut running: FuturesUnordered<Pin<Box<dyn Future<Output = Lane> + Send + '_>>> = FuturesUnordered::new();
+        loop {
+            while running.len() < AT_ONCE
+                && let Some((lane, work)) = lanes.next()
+            {
+                running.push(Box::pin(async move {
+                    writer.perform(work).await;
+                    lane
+                }));
+            }
+            tokio::select! {
+                Some(lane) = running.next(), if !running.is_empty() => lanes.done(lane),
+                more = work.recv() => match more {
+                    Some(more) => lanes.push(more),
+                    None => return,
+                },
+            }
+        }
+    }
+
+    async fn perform(&self, work: Work) {
+        let heard = match work {
+            Work::Effect(effect) => self.execute(effect).await,
+            Work::Launch { target, claim, class } => {
+                let answer = self.cloud.launch(&claim, class.as_deref()).await;
+                Some(Heard::Input(Input::Launched { claim: target, answer }))
+            }
+            Work::Tend { claim, class } => {
+                let at = self.cloud.tend(&claim, class.as_deref(), clock()).await;
+                at.map(|at| Heard::TendAt(Arc::clone(claim.name()), at))
+            }
+            Work::Catalogue(pools) => Some(Heard::Input(Input::Catalogue(self.cloud.catalogue(&pools).await))),
+        };
+        if let Some(heard) = heard {
+            // Fails when the engine has ended, and then so does everything.
+            drop(self.queue.send(heard).await);
+        }
+    }
+
+    async fn execute(&self, effect: Effect) -> Option<Heard> {
+        let now = clock();
+        if let Effect::Publish(event) = &effect
+            && !self.said.is_new(event, now)
+        {
+            return None;
+        }
+        let Some(writes) = api_writes(&effect, now) else {
+            return self.cloud.execute(effect).await.map(Heard::Input);
+        };
+        let mut previous = None;
+        for write in &writes {
+            match requests::send(&self.client, write, previous.as_deref()).await {
+                Ok(Done::Written { version }) => previous = version,
+                Ok(Done::Already) => return None,
+                Err(error) => return failed(effect, error),
+            }
+        }
+        self.written(&effect);
+        None
+    }
+
+    /// Tells what has changed in the cluster.
+    fn written(&self, effect: &Effect) {
+        match effect {
+            Effect::CreateClaim(claim) => {
+                self.metrics.claim_created(claim);
+                info!(nodeclaim = &*claim.name, "created a node claim");
+            }
+            Effect::DeleteClaim(claim) => info!(nodeclaim = %claim, "deleted a node claim"),
+            Effect::DeleteNode(node) => info!(node = %node, "deleted a node"),
+            Effect::EvictPod(pod) => info!(pod = %pod, "evicted a pod"),
+            Effect::DeletePod(pod, _) => info!(pod = %pod, "deleted a pod, for its node's time is up"),
+            Effect::PatchClaim(target, _) => debug!(nodeclaim = %target, "patched a node claim"),
+            Effect::PatchNode(target, _) => debug!(node = %target, "patched a node"),
+            Effect::PatchPool(target, _) => debug!(nodepool = %target, "patched a node pool"),
+            Effect::Publish(event) => debug!(reason = event.reason, "published an event"),
+            Effect::Launch { .. }
+            | Effect::Terminate { .. }
+            | Effect::TerminateOrphan { .. }
+            | Effect::ListInstances
+            | Effect::FindInstance { .. } => {}
+        }
+    }
+}
+
+fn failed(effect: Effect, error: WriteError) -> Option<Heard> {
+    match &error {
+        // Normal life: the next look decides anew.
+        WriteError::Conflict | WriteError::NotFound | WriteError::BudgetRefused { .. } => {
+            debug!(error = %error, "a write did not happen");
+        }
+        WriteError::Invalid { .. } | WriteError::Unavailable { .. } => {
+            warn!(error = %error, "a write did not happen");
+        }
+    }
+    // Nobody waits for an event.
+    if matches!(effect, Effect::Publish(_)) {
+        return None;
+    }
+    Some(Heard::Input(Input::WriteFailed { effect: Box::new(effect), error }))
+}
+
+impl Said {
+    /// More than a large drain says within an interval; then what is over is forgotten.
+    const MANY: usize = 10_000;
+
+    fn is_new(&self, event: &Event, now: Timestamp) -> bool {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (Arc::clone(&event.about.target.uid), event.reason, event.dedupe.clone());
+        if said.get(&key).is_some_and(|until| now < *until) {
+            return false;
+        }
+        if said.len() >= Self::MANY {
+            said.retain(|_, until| now < *until);
+        }
+        said.insert(key, now.checked_add(event.interval).unwrap_or(Timestamp::MAX));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kerf_model::effect::Target;
+
+    use super::*;
+
+    fn evict(name: &str) -> Work {
+        let name = ObjectName::new("shop", name);
+        Work::Effect(Effect::EvictPod(Target { name, uid: Arc::from("1") }))
+    }
+
+    #[test]
+    fn one_object_is_written_in_order_and_others_meanwhile() {
+        let mut lanes = Lanes::default();
+        for work in [evict("a"), evict("a"), evict("b")] {
+            lanes.push(work);
+        }
+        let (first, _) = lanes.next().unwrap();
+        let (other, _) = lanes.next().unwrap();
+        assert_ne!(first, other);
+        assert!(lanes.next().is_none(), "the second write to a waits for the first");
+        lanes.done(first.clone());
+        assert_eq!(lanes.next().unwrap().0, first);
+        lanes.done(other);
+        lanes.done(first);
+        assert!(lanes.waiting.is_empty() && lanes.ready.is_empty());
+    }
+}

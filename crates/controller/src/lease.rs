@@ -1,0 +1,203 @@
+//! Who of several replicas acts: the holder of a Lease.
+//!
+//! Another holder's lease is over when it has not changed for its whole duration on *our* clock: the times in it were
+//! written by another machine. A holder that cannot renew in time stops before the others may start.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{info, warn};
+
+use crate::brain::clock;
+
+/// The numbers of client-go's users.
+const DURATION: Duration = Duration::from_secs(15);
+const RENEW_WITHIN: Duration = Duration::from_secs(10);
+const TRY_EVERY: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone)]
+pub struct LeaseOptions {
+    pub namespace: String,
+    pub name: String,
+    /// Unique per process.
+    pub identity: String,
+}
+
+pub struct Candidate {
+    api: Api<Lease>,
+    options: LeaseOptions,
+    /// The other holder's lease as last seen, and since when it has been like that.
+    seen: Option<(String, Instant)>,
+}
+
+/// The lease is ours, at this version.
+pub struct Held {
+    candidate: Candidate,
+    version: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the lease {name} was lost: {cause}")]
+pub struct Lost {
+    name: String,
+    cause: String,
+}
+
+impl Candidate {
+    pub fn new(client: Client, options: LeaseOptions) -> Self {
+        Self { api: Api::namespaced(client, &options.namespace), options, seen: None }
+    }
+
+    /// Waits for its turn.
+    pub async fn acquire(mut self) -> Held {
+        let mut is_told = false;
+        loop {
+            match self.try_acquire().await {
+                Ok(Some(version)) => {
+                    info!(lease = self.options.name, "this replica leads");
+                    return Held { candidate: self, version };
+                }
+                Ok(None) if !is_told => {
+                    is_told = true;
+                    info!(lease = self.options.name, "another replica leads; waiting");
+                }
+                Ok(None) => {}
+                Err(error) => warn!(lease = self.options.name, error = %error, "the lease cannot be asked for"),
+            }
+            sleep(TRY_EVERY).await;
+        }
+    }
+
+    async fn try_acquire(&mut self) -> kube::Result<Option<String>> {
+        let now = clock();
+        let Some(lease) = self.api.get_opt(&self.options.name).await? else {
+            let lease = json!({
+                "metadata": {"name": self.options.name, "namespace": self.options.namespace},
+                "spec": self.spec(now, Some(now), 0),
+            });
+            let lease: Lease = serde_json::from_value(lease).map_err(kube::Error::SerdeError)?;
+            return won(self.api.create(&PostParams::default(), &lease).await);
+        };
+        let version = lease.metadata.resource_version.unwrap_or_default();
+        let spec = lease.spec.unwrap_or_default();
+        let holder = spec.holder_identity.unwrap_or_default();
+        if !holder.is_empty() && holder != self.options.identity && !self.is_over(&version, spec.lease_duration_seconds)
+        {
+            return Ok(None);
+        }
+        let transitions = spec.lease_transitions.unwrap_or_default() + 1;
+        let body = json!({"metadata": {"resourceVersion": version}, "spec": self.spec(now, Some(now), transitions)});
+        won(self.patch(body).await)
+    }
+
+    fn is_over(&mut self, version: &str, secs: Option<i32>) -> bool {
+        let duration = secs.and_then(|secs| u64::try_from(secs).ok()).map_or(DURATION, Duration::from_secs);
+        match &self.seen {
+            Some((seen, since)) if seen == version => since.elapsed() >= duration,
+            Some(_) | None => {
+                self.seen = Some((version.to_owned(), Instant::now()));
+                false
+            }
+        }
+    }
+
+    async fn patch(&self, body: Value) -> kube::Result<Lease> {
+        self.api.patch(&self.options.name, &PatchParams::default(), &Patch::Merge(body)).await
+    }
+
+    fn spec(&self, now: Timestamp, acquired: Option<Timestamp>, transitions: i32) -> Value {
+        let mut spec = json!({
+            "holderIdentity": self.options.identity,
+            "leaseDurationSeconds": DURATION.as_secs(),
+            "renewTime": micro_time(now),
+        });
+        if let Some(acquired) = acquired {
+            spec["acquireTime"] = json!(micro_time(acquired));
+            spec["leaseTransitions"] = json!(transitions);
+        }
+        spec
+    }
+}
+
+impl Held {
+    /// Renews until that fails for too long, or another holds it.
+    pub async fn keep(&mut self) -> Lost {
+        let mut renewed = Instant::now();
+        loop {
+            sleep(TRY_EVERY).await;
+            let left = RENEW_WITHIN.saturating_sub(renewed.elapsed());
+            let cause = match timeout(left, self.renew()).await {
+                Ok(Ok(())) => {
+                    renewed = Instant::now();
+                    continue;
+                }
+                Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
+                    return self.lost("somebody else has changed it");
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "the server does not answer".to_owned(),
+            };
+            if renewed.elapsed() >= RENEW_WITHIN {
+                return self.lost(&cause);
+            }
+            warn!(lease = self.candidate.options.name, cause, "the lease was not renewed; trying again");
+        }
+    }
+
+    async fn renew(&mut self) -> kube::Result<()> {
+        let spec = self.candidate.spec(clock(), None, 0);
+        let body = json!({"metadata": {"resourceVersion": self.version}, "spec": spec});
+        match self.candidate.patch(body).await {
+            Ok(lease) => {
+                self.version = lease.metadata.resource_version.unwrap_or_default();
+                Ok(())
+            }
+            // Our own write may have arrived although its answer did not, or somebody has put a label on it.
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                let lease = self.candidate.api.get(&self.candidate.options.name).await?;
+                let holder = lease.spec.and_then(|spec| spec.holder_identity);
+                if holder.as_deref() != Some(&*self.candidate.options.identity) {
+                    return Err(kube::Error::Api(status));
+                }
+                self.version = lease.metadata.resource_version.unwrap_or_default();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets the next one start at once. Nothing may be written any more.
+    pub async fn release(self) {
+        let body = json!({
+            "metadata": {"resourceVersion": self.version},
+            "spec": {"holderIdentity": "", "leaseDurationSeconds": 1},
+        });
+        match timeout(TRY_EVERY, self.candidate.patch(body)).await {
+            Ok(Ok(_)) => info!(lease = self.candidate.options.name, "released the lease"),
+            Ok(Err(error)) => warn!(error = %error, "the lease was not released and runs out by itself"),
+            Err(_) => warn!("the lease was not released and runs out by itself"),
+        }
+    }
+
+    fn lost(&self, cause: &str) -> Lost {
+        Lost { name: self.candidate.options.name.clone(), cause: cause.to_owned() }
+    }
+}
+
+/// A conflict says that somebody else was faster.
+fn won(answer: kube::Result<Lease>) -> kube::Result<Option<String>> {
+    match answer {
+        Ok(lease) => Ok(Some(lease.metadata.resource_version.unwrap_or_default())),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn micro_time(time: Timestamp) -> String {
+    format!("{time:.6}")
+}

@@ -1,0 +1,197 @@
+//! Watches: what is seen in the cluster, as the engine hears it.
+//!
+//! Each kind has its own watch and its own back-off, so that a kind that cannot be listed does not slow down the others.
+//! The engine hears that everything was seen once when the first list of the last kind is in.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::{StreamExt, pin_mut};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kerf_api::Provider;
+use kerf_api::change::{Reader, Watched, WatchedKind};
+use kerf_api::lenient::Lenient;
+use kerf_api::maintenance_window::MaintenanceWindow;
+use kerf_api::node_claim::NodeClaim;
+use kerf_api::node_pool::NodePool;
+use kerf_api::slim::{
+    SlimCsiNode, SlimDaemonSet, SlimNamespace, SlimNode, SlimNodeClass, SlimPersistentVolume,
+    SlimPersistentVolumeClaim, SlimPod, SlimPodDisruptionBudget, SlimStorageClass, SlimVolumeAttachment,
+};
+use kerf_model::change::Input;
+use kube::core::ApiResource;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch_api};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use crate::brain::Heard;
+
+/// Starts a watch for each kind, in tasks of `tasks`.
+pub fn start(client: &Client, provider: Provider, queue: &mpsc::Sender<Heard>, tasks: &mut JoinSet<()>) {
+    let kinds = WatchedKind::all(provider);
+    let missing = Arc::new(AtomicUsize::new(kinds.len()));
+    for kind in kinds {
+        let watch = Watch {
+            kind,
+            reader: Reader::new(Some(provider)),
+            queue: queue.clone(),
+            missing: Arc::clone(&missing),
+            is_listed: false,
+            known: BTreeSet::new(),
+            listed: BTreeSet::new(),
+        };
+        let client = client.clone();
+        match kind {
+            WatchedKind::Pod => drop(tasks.spawn(watch.run::<Lenient<SlimPod>>(Api::all(client)))),
+            WatchedKind::Node => drop(tasks.spawn(watch.run::<Lenient<SlimNode>>(Api::all(client)))),
+            WatchedKind::NodeClaim => drop(tasks.spawn(watch.run::<Lenient<NodeClaim>>(Api::all(client)))),
+            WatchedKind::NodePool => drop(tasks.spawn(watch.run::<Lenient<NodePool>>(Api::all(client)))),
+            WatchedKind::NodeClass(_) => {
+                let resource = ApiResource::from(kind.api_kind());
+                drop(tasks.spawn(watch.run::<Lenient<SlimNodeClass>>(Api::all_with(client, &resource))));
+            }
+            WatchedKind::DaemonSet => drop(tasks.spawn(watch.run::<Lenient<SlimDaemonSet>>(Api::all(client)))),
+            WatchedKind::DisruptionBudget => {
+                drop(tasks.spawn(watch.run::<Lenient<SlimPodDisruptionBudget>>(Api::all(client))));
+            }
+            WatchedKind::MaintenanceWindow => {
+                drop(tasks.spawn(watch.run::<Lenient<MaintenanceWindow>>(Api::all(client))));
+            }
+            WatchedKind::VolumeAttachment => {
+                drop(tasks.spawn(watch.run::<Lenient<SlimVolumeAttachment>>(Api::all(client))));
+            }
+            WatchedKind::PersistentVolumeClaim => {
+                drop(tasks.spawn(watch.run::<Lenient<SlimPersistentVolumeClaim>>(Api::all(client))));
+            }
+            WatchedKind::PersistentVolume => {
+                drop(tasks.spawn(watch.run::<Lenient<SlimPersistentVolume>>(Api::all(client))));
+            }
+            WatchedKind::StorageClass => drop(tasks.spawn(watch.run::<Lenient<SlimStorageClass>>(Api::all(client)))),
+            WatchedKind::CsiNode => drop(tasks.spawn(watch.run::<Lenient<SlimCsiNode>>(Api::all(client)))),
+            WatchedKind::Namespace => drop(tasks.spawn(watch.run::<Lenient<SlimNamespace>>(Api::all(client)))),
+        }
+    }
+}
+
+struct Watch {
+    kind: WatchedKind,
+    reader: Reader,
+    queue: mpsc::Sender<Heard>,
+    /// How many kinds have not been listed yet; shared by all watches.
+    missing: Arc<AtomicUsize>,
+    is_listed: bool,
+    /// Namespace and name of what the engine knows to be there.
+    known: BTreeSet<(Option<String>, Option<String>)>,
+    /// What the list under way has shown.
+    listed: BTreeSet<(Option<String>, Option<String>)>,
+}
+
+/// Nobody listens any more.
+struct Closed;
+
+impl Watch {
+    async fn run<K>(mut self, api: Api<K>)
+    where
+        K: Watched + Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let events = watch_api(api, watcher::Config::default()).default_backoff();
+        pin_mut!(events);
+        while let Some(event) = events.next().await {
+            let heard = match event {
+                Ok(event) => self.take(event).await,
+                Err(error) => self.failed(&error).await,
+            };
+            if heard.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn take<K: Watched + Resource>(&mut self, event: Event<K>) -> Result<(), Closed> {
+        match event {
+            Event::Apply(object) => {
+                self.known.insert(name(object.meta()));
+                self.seen(&object).await
+            }
+            Event::Delete(object) => {
+                self.known.remove(&name(object.meta()));
+                self.gone(object.meta()).await
+            }
+            Event::Init => {
+                self.listed.clear();
+                Ok(())
+            }
+            Event::InitApply(object) => {
+                self.listed.insert(name(object.meta()));
+                self.seen(&object).await
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                let known = std::mem::replace(&mut self.known, listed);
+                for (namespace, name) in known.difference(&self.known.clone()).cloned() {
+                    self.gone(&ObjectMeta { namespace, name, ..ObjectMeta::default() }).await?;
+                }
+                self.first_list_done().await
+            }
+        }
+    }
+
+    async fn seen(&mut self, object: &impl Watched) -> Result<(), Closed> {
+        let kind = self.kind.api_kind().kind;
+        match self.reader.seen(self.kind, object) {
+            Ok(seen) => {
+                for problem in &seen.warnings {
+                    warn!(kind, field = %problem.field, problem = ?problem.violation, "an object has a problem");
+                }
+                self.say(Input::Change(seen.change)).await
+            }
+            Err(error) => {
+                warn!(kind, error = %error, "an object cannot be read; its last state counts");
+                Ok(())
+            }
+        }
+    }
+
+    async fn gone(&self, meta: &ObjectMeta) -> Result<(), Closed> {
+        self.say(Input::Change(self.kind.gone(meta))).await
+    }
+
+    async fn failed(&mut self, error: &watcher::Error) -> Result<(), Closed> {
+        // Karpenter's own definitions lack this kind: a cluster that has not got it has no windows.
+        if self.kind == WatchedKind::MaintenanceWindow && is_unknown_kind(error) {
+            return self.first_list_done().await;
+        }
+        warn!(kind = self.kind.api_kind().kind, error = %error, "the watch failed and starts again");
+        Ok(())
+    }
+
+    async fn first_list_done(&mut self) -> Result<(), Closed> {
+        if std::mem::replace(&mut self.is_listed, true) {
+            return Ok(());
+        }
+        // Every watch says so after its own list is in the queue, hence the last one after all lists.
+        if self.missing.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return Ok(());
+        }
+        info!("every kind has been listed");
+        self.say(Input::Synced).await
+    }
+
+    async fn say(&self, input: Input) -> Result<(), Closed> {
+        self.queue.send(Heard::Input(input)).await.map_err(|_| Closed)
+    }
+}
+
+fn name(meta: &ObjectMeta) -> (Option<String>, Option<String>) {
+    (meta.namespace.clone(), meta.name.clone())
+}
+
+fn is_unknown_kind(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404)
+}
