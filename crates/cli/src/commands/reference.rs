@@ -1,0 +1,45 @@
+//! `kerf generate-reference`, hidden: the reference pages of `docs/reference`, from the code that they describe.
+
+mod api;
+mod command_line;
+mod rules;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use crate::output::Outcome;
+
+/// Write the reference pages
+#[derive(clap::Args)]
+pub struct Args {
+    /// Directory to write to
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+const NOTICE: &str = "<!-- Generated from the code by `cargo xtask generate`; do not edit. -->\n\n";
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    fs::create_dir_all(&args.dir).with_context(|| format!("cannot make the directory {}", args.dir.display()))?;
+    for (name, page) in [("api.md", api::page()), ("cli.md", command_line::page()), ("rules.md", rules::page())] {
+        let path = args.dir.join(name);
+        let text = format!("{NOTICE}{}\n", page.trim_end());
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+fn table_header(cells: &[&str]) -> String {
+    format!("| {} |\n|{}\n", cells.join(" | "), "---|".repeat(cells.len()))
+}
+
+fn table_row(cells: &[&str]) -> String {
+    let escaped: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
+    format!("| {} |\n", escaped.join(" | "))
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
