@@ -1,0 +1,3 @@
+module kerf/testbed/keygen
+
+go 1.26.0

@@ -1,0 +1,46 @@
+//! Running other programs.
+
+use std::env;
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail};
+
+use crate::places;
+
+/// The cargo that runs us, at the workspace root.
+pub fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(places::root());
+    command
+}
+
+/// Runs it with its output shown, and fails when it fails.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {}", shown(command)))?;
+    if !status.success() {
+        bail!("{} failed ({status})", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs it quietly, and returns what it printed; on failure, the error carries what it said.
+pub fn capture(command: &mut Command) -> Result<String> {
+    let Output { status, stdout, stderr } =
+        command.output().with_context(|| format!("cannot run {}", shown(command)))?;
+    if !status.success() {
+        let said = String::from_utf8_lossy(&stderr);
+        bail!("{} failed ({status}): {}", shown(command), said.trim());
+    }
+    String::from_utf8(stdout).with_context(|| format!("{} printed something that is not UTF-8", shown(command)))
+}
+
+/// As a person would type it: program name without its directory, then the arguments.
+fn shown(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    let mut text = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    text
+}
