@@ -23,7 +23,7 @@ pub use cloud::{Cloud, CloudPace, MachineView};
 pub use ledger::Ledger;
 
 use crate::faults::{Fate, Faults, Mutation};
-use crate::store::{ApiError, ChangeKind, Conflict, DeleteOptions, EvictionRefusal, Kind, Part, Patch, Store};
+use crate::store::{ApiError, Conflict, DeleteOptions, EvictionRefusal, Kind, Part, Patch, Store};
 use crate::world::{Actor, News, Watch};
 
 /// The provider whose kinds the world's pools use.
@@ -142,20 +142,11 @@ impl Autoscaler {
             let known = self.known.entry(*kind).or_default();
             let (objects, gone) = match watch.news(store) {
                 News::Events(events) => {
-                    let (gone, there): (Vec<_>, Vec<_>) =
-                        events.into_iter().partition(|event| event.change == ChangeKind::Deleted);
-                    // In the order of their versions, or a name that was reused would count as gone.
-                    let mut last: BTreeMap<ObjectName, (u64, bool)> = BTreeMap::new();
-                    for (event, is_gone) in there.iter().map(|e| (e, false)).chain(gone.iter().map(|e| (e, true))) {
-                        let entry = last.entry(event.object.name.clone()).or_insert((0, false));
-                        if event.version >= entry.0 {
-                            *entry = (event.version, is_gone);
-                        }
-                    }
-                    let gone: Vec<ObjectName> =
-                        last.iter().filter(|(_, (_, is_gone))| *is_gone).map(|(name, _)| name.clone()).collect();
-                    let there = last.into_iter().filter(|(_, (_, is_gone))| !is_gone);
-                    let there = there.filter_map(|(name, _)| store.get(stored_kind(*kind), &name).ok().cloned());
+                    // What counts is what there is now: a name may have been reused meanwhile.
+                    let names: BTreeSet<ObjectName> = events.into_iter().map(|event| event.object.name).collect();
+                    let (there, gone): (Vec<_>, Vec<_>) =
+                        names.into_iter().partition(|name| store.get(stored_kind(*kind), name).is_ok());
+                    let there = there.iter().filter_map(|name| store.get(stored_kind(*kind), name).ok().cloned());
                     (there.collect::<Vec<_>>(), gone)
                 }
                 News::All(objects) => {
