@@ -26,6 +26,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("kerf-sim", SHELL_MAY_KNOW),
     ("kerf-testkit", PURE_CRATES),
     ("kerf-cli", EVERYTHING_SHIPPED),
+    ("kerf-bench", EVERYTHING_SHIPPED),
     ("kerf-e2e", EVERYTHING_SHIPPED),
     ("xtask", &[]),
 ];

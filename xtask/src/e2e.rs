@@ -43,13 +43,14 @@ fn run_steps(arguments: &Arguments, laps: &mut Vec<Lap>) -> Result<()> {
     let layout = Layout::named(&name)?;
     let guard = if arguments.keep { None } else { Some(Guard::post(&name)?) };
     let outcome = start_fresh(&name, &layout, &binaries, laps).and_then(|()| {
-        // One after the other: `api` takes definitions away that `controller` works with.
-        let mut tests = suites(&["--", "--test-threads=1"]);
+        // Many at once, because most of them wait most of the time. Those that cannot share the bed take turns themselves.
+        let mut tests = suites(&["--", "--test-threads=12"]);
         tests.args(&arguments.filter);
         tests.env("KUBECONFIG", layout.kubeconfig());
         tests.env("KERF_E2E_BED", &name);
         tests.env("KERF_E2E_DIRECTORY", layout.directory());
         tests.env("KERF_E2E_KUBECTL", binaries.join("kubectl"));
+        tests.env("KERF_E2E_XTASK", std::env::current_exe().context("cannot find the own program")?);
         timed("run the suites", laps, || command::run(&mut tests))
     });
     match guard {
@@ -82,17 +83,20 @@ fn suites(arguments: &[&str]) -> Command {
 }
 
 fn start_fresh(name: &str, layout: &Layout, binaries: &std::path::Path, laps: &mut Vec<Lap>) -> Result<()> {
-    timed("start the bed", laps, || {
-        let mut lock = state::lock_bed(name)?;
-        // Left by a failed run whose process id came round again.
-        if layout.exists() {
-            stop::down(layout)?;
-            lock.remove_bed(layout)?;
-            lock = state::lock_bed(name)?;
-        }
-        let _lock = lock;
-        start::up(name, layout, binaries).map(drop)
-    })
+    timed("start the bed", laps, || start_bed(name, layout, binaries))
+}
+
+/// A bed with nothing in it.
+pub fn start_bed(name: &str, layout: &Layout, binaries: &std::path::Path) -> Result<()> {
+    let mut lock = state::lock_bed(name)?;
+    // Left by a failed run whose process id came round again.
+    if layout.exists() {
+        stop::down(layout)?;
+        lock.remove_bed(layout)?;
+        lock = state::lock_bed(name)?;
+    }
+    let _lock = lock;
+    start::up(name, layout, binaries).map(drop)
 }
 
 fn timed<T>(name: &'static str, laps: &mut Vec<Lap>, step: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -105,7 +109,7 @@ fn timed<T>(name: &'static str, laps: &mut Vec<Lap>, step: impl FnOnce() -> Resu
 
 /// A process that takes the bed down when we end, however we end: it notices by the end of the pipe between us. So Ctrl-C,
 /// a failed test, a panic and even SIGKILL leave nothing running, without a signal handler.
-struct Guard {
+pub struct Guard {
     process: Child,
     pipe: ChildStdin,
 }
@@ -114,7 +118,7 @@ struct Guard {
 const ALL_IS_WELL: &[u8] = b"all is well";
 
 impl Guard {
-    fn post(name: &str) -> Result<Self> {
+    pub fn post(name: &str) -> Result<Self> {
         let own = std::env::current_exe().context("cannot find the own program")?;
         let mut command = Command::new(own);
         command.args(["testbed", "guard", "--name", name]).stdin(Stdio::piped());
@@ -125,7 +129,7 @@ impl Guard {
         Ok(Self { process, pipe })
     }
 
-    fn relieve(mut self, well: bool) -> Result<()> {
+    pub fn relieve(mut self, well: bool) -> Result<()> {
         if well {
             self.pipe.write_all(ALL_IS_WELL).context("cannot reach the guard of the bed")?;
         }

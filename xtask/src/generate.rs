@@ -25,7 +25,7 @@ const GENERATED: &[Generated] = &[
         what: "reference pages",
         arguments: &["generate-reference"],
         directory: "docs/reference",
-        by_hand: &["differences.md"],
+        by_hand: &["benchmarks.md", "differences.md"],
     },
 ];
 

@@ -3,6 +3,7 @@
 //! Start reading at `ci.rs` for what a change must pass, and at `testbed.rs` for the real Kubernetes on loopback.
 
 mod arrows;
+mod bench;
 mod ci;
 mod command;
 mod deny;
@@ -24,7 +25,8 @@ use clap::{Parser, Subcommand};
   cargo xtask test                 the fast suite; needs Rust only
   cargo xtask ci                   everything that a change must pass
   cargo xtask testbed up           a real Kubernetes on loopback; needs Go
-  cargo xtask e2e                  the end-to-end suites on a bed of their own")]
+  cargo xtask e2e                  the end-to-end suites on a bed of their own
+  cargo xtask bench scheduling     Kerf and the reference on the same work; needs Go")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -46,6 +48,8 @@ enum Task {
     Testbed(testbed::Arguments),
     /// Run the end-to-end suites on a fresh test bed
     E2e(e2e::Arguments),
+    /// Measure Kerf beside the reference on the same work
+    Bench(bench::Arguments),
 }
 
 /// A tool of the machine is missing: nothing of ours failed, so scripts can tell it apart by the exit code.
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Task::Generate => generate::rewrite_all(),
         Task::Testbed(arguments) => return finish(testbed::run(arguments)),
         Task::E2e(arguments) => e2e::run(&arguments),
+        Task::Bench(arguments) => bench::run(&arguments),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))
 }

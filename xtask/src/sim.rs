@@ -12,6 +12,9 @@ pub struct Arguments {
     /// The first seed; the others follow it
     #[arg(long, default_value_t = 1)]
     first_seed: u64,
+    /// Also edit templates, budgets, windows and protections at random, so that nodes are disrupted all the time
+    #[arg(long)]
+    disruption: bool,
     /// `json`: the last line is an object with `histories` and `violations`
     #[arg(short, long, value_parser = ["json"])]
     output: Option<String>,
@@ -21,6 +24,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut command = cargo(["run", "--quiet", "--release", "-p", "kerf-sim", "--example", "histories", "--"]);
     command.args(["--seeds", &arguments.seeds.to_string(), "--first-seed", &arguments.first_seed.to_string()]);
+    command.args(["--disruption", &arguments.disruption.to_string()]);
     if let Some(output) = &arguments.output {
         command.args(["-o", output]);
     }
@@ -30,5 +34,5 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// What every change must pass: a crash at every cut point of a few scripts, and a handful of random histories.
 pub fn check_some() -> Result<()> {
     command::run(&mut cargo(["test", "--quiet", "--release", "-p", "kerf-sim", "--test", "faults"]))?;
-    run(&Arguments { seeds: 10, first_seed: 1, output: None })
+    run(&Arguments { seeds: 10, first_seed: 1, disruption: false, output: None })
 }

@@ -1,6 +1,6 @@
 //! Kinds of the API as a request needs them: where their objects are found.
 
-use kerf_model::cluster::ObjectName;
+use kerf_model::cluster::{ObjectName, WorkloadKind};
 use kube::core::ApiResource;
 
 use crate::Provider;
@@ -34,6 +34,23 @@ impl ApiKind {
     pub const NODE_CLAIM: Self = Self::of_cluster("karpenter.sh", "v1", "NodeClaim", "nodeclaims");
     pub const MAINTENANCE_WINDOW: Self =
         Self::of_cluster("karpenter.sh", "v1alpha1", "MaintenanceWindow", "maintenancewindows");
+
+    pub const NODE_OVERLAY: Self = Self::of_cluster("karpenter.sh", "v1alpha1", "NodeOverlay", "nodeoverlays");
+    pub const CAPACITY_BUFFER: Self =
+        Self::namespaced("autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer", "capacitybuffers");
+    pub const POD_TEMPLATE: Self = Self::namespaced("", "v1", "PodTemplate", "podtemplates");
+    pub const SERVICE: Self = Self::namespaced("", "v1", "Service", "services");
+
+    pub const fn workload(kind: WorkloadKind) -> Self {
+        match kind {
+            WorkloadKind::Deployment => Self::namespaced("apps", "v1", "Deployment", "deployments"),
+            WorkloadKind::StatefulSet => Self::namespaced("apps", "v1", "StatefulSet", "statefulsets"),
+            WorkloadKind::ReplicaSet => Self::namespaced("apps", "v1", "ReplicaSet", "replicasets"),
+            WorkloadKind::ReplicationController => {
+                Self::namespaced("", "v1", "ReplicationController", "replicationcontrollers")
+            }
+        }
+    }
 
     pub const fn node_class(provider: Provider) -> Self {
         match provider {

@@ -15,24 +15,27 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta as WireMeta;
 use kerf_model::change::Change;
-use kerf_model::cluster::{ObjectName, PoolStatus, StoredPool};
+use kerf_model::cluster::{ObjectName, PoolStatus, StoredPool, WorkloadKind};
 use kerf_model::label::LabelRules;
 use kerf_model::node_pool::NodeClassRef;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::capacity_buffer::CapacityBuffer;
 use crate::lenient::{Lenient, Undecodable};
 use crate::maintenance_window::MaintenanceWindow;
 use crate::node_claim::NodeClaim;
+use crate::node_overlay::NodeOverlay;
 use crate::node_pool::NodePool;
 use crate::parse::{self, ParseError, Parsed, Problem, Shapes, Violation};
 use crate::provider::{Provider, label_rules};
 use crate::slim::{
     SlimCsiNode, SlimDaemonSet, SlimNamespace, SlimNode, SlimNodeClass, SlimPersistentVolume,
-    SlimPersistentVolumeClaim, SlimPod, SlimPodDisruptionBudget, SlimStorageClass, SlimVolumeAttachment,
+    SlimPersistentVolumeClaim, SlimPod, SlimPodDisruptionBudget, SlimPodTemplateObject, SlimService, SlimStorageClass,
+    SlimVolumeAttachment, SlimWorkload,
 };
 
-pub use kind::WatchedKind;
+pub use kind::{Features, WatchedKind};
 
 /// Reads objects of all kinds, and keeps once what they have in common. Watches that run apart may have one each.
 #[derive(Debug)]
@@ -98,6 +101,11 @@ impl Reader {
             WatchedKind::StorageClass => self.decoded::<SlimStorageClass>(kind, object),
             WatchedKind::CsiNode => self.decoded::<SlimCsiNode>(kind, object),
             WatchedKind::Namespace => self.decoded::<SlimNamespace>(kind, object),
+            WatchedKind::NodeOverlay => self.decoded::<NodeOverlay>(kind, object),
+            WatchedKind::CapacityBuffer => self.decoded::<CapacityBuffer>(kind, object),
+            WatchedKind::PodTemplate => self.decoded::<SlimPodTemplateObject>(kind, object),
+            WatchedKind::Workload(_) => self.decoded::<SlimWorkload>(kind, object),
+            WatchedKind::Service => self.decoded::<SlimService>(kind, object),
         }
     }
 
@@ -141,7 +149,12 @@ fn undecodable(object: &Undecodable, kind: WatchedKind) -> Result<Seen, Unreadab
         | WatchedKind::PersistentVolume
         | WatchedKind::StorageClass
         | WatchedKind::CsiNode
-        | WatchedKind::Namespace => {
+        | WatchedKind::Namespace
+        | WatchedKind::NodeOverlay
+        | WatchedKind::CapacityBuffer
+        | WatchedKind::PodTemplate
+        | WatchedKind::Workload(_)
+        | WatchedKind::Service => {
             Err(Unreadable::Undecodable { kind: kind.api_kind().kind, name, error: object.error.clone() })
         }
     }
@@ -201,6 +214,26 @@ watched!(MaintenanceWindow, Change::MaintenanceWindow, |wire, _reader| match par
     Ok(parsed) => parsed,
     Err(error) => Parsed { value: parse::unreadable_window(&error.name), warnings: error.problems },
 });
+
+watched!(NodeOverlay, Change::NodeOverlay, |wire, reader| parse::node_overlay(wire, &reader.rules));
+watched!(CapacityBuffer, Change::CapacityBuffer, |wire, _reader| parse::capacity_buffer(wire)?);
+watched!(SlimPodTemplateObject, Change::PodTemplate, |wire, reader| parse::pod_template(wire, &mut reader.shapes)?);
+watched!(SlimService, Change::Service, |wire, _reader| certain(parse::service(wire)));
+
+impl Watched for SlimWorkload {
+    fn read(&self, kind: WatchedKind, reader: &mut Reader) -> Result<Seen, Unreadable> {
+        let api = kind.api_kind();
+        let Some(kind) = WorkloadKind::find(&api.api_version(), api.kind) else {
+            // The caller watches another kind than it says.
+            let problem = Problem { field: "kind".to_owned(), violation: Violation::Unknown(api.kind.to_owned()) };
+            let name = object_name(&self.metadata).to_string();
+            return Err(ParseError { kind: "Workload", name, problems: vec![problem] }.into());
+        };
+        let parsed = parse::workload(self, kind, &mut reader.shapes)?;
+        let name = object_name(&self.metadata);
+        Ok(Seen { change: Change::Workload(kind, name, Some(Arc::new(parsed.value))), warnings: parsed.warnings })
+    }
+}
 
 impl Watched for SlimNodeClass {
     fn read(&self, kind: WatchedKind, _: &mut Reader) -> Result<Seen, Unreadable> {

@@ -37,6 +37,7 @@ pub mod parse;
 pub mod provider;
 pub mod requirement;
 pub mod rule_book;
+pub mod scheduler_config;
 pub mod schema;
 pub mod slim;
 pub mod text;

@@ -90,6 +90,8 @@ rule_book! {
         Undecodable "undecodable": "The object passes its schema but cannot be decoded, so the controller ignores it." "The message names the place.";
         Duration "duration": "Not a duration, or longer than 292 years." "Write `90s`, `1h30m` or, where it is allowed, `Never`.";
         Quantity "quantity": "Not a quantity, or one too large to count." "Write `500m`, `4`, `16Gi`.";
+        Price "price": "Not a price, or one too large to count." "Write `0.25`, `+5`, `-10%`.";
+        NotExtended "not_extended": "An overlay changes cpu, memory, ephemeral-storage or pods." "Remove them: overlays add extended resources only.";
         LabelKey "label_key": "Not a label key, so no node can have it." "A name of at most 63 characters, after a DNS prefix and a slash if there is one.";
         LabelValue "label_value": "Not a label value, so no node can have it." "At most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.";
         RestrictedLabel "restricted_label": "The label is set by Kubernetes, the cloud or the controller." "Use a label of a domain of your own.";

@@ -6,6 +6,41 @@
 //!
 //! Slim objects are for reading. Writes go out as patches of the fields we own, never as a whole slim object.
 
+/// For a type that stands for several kinds: which one is said where it is watched.
+macro_rules! resource_of_any_kind {
+    ($type:ty, $scope:ty) => {
+        impl kube::Resource for $type {
+            type DynamicType = kube::core::ApiResource;
+            type Scope = $scope;
+
+            fn kind(resource: &kube::core::ApiResource) -> std::borrow::Cow<'_, str> {
+                resource.kind.as_str().into()
+            }
+
+            fn group(resource: &kube::core::ApiResource) -> std::borrow::Cow<'_, str> {
+                resource.group.as_str().into()
+            }
+
+            fn version(resource: &kube::core::ApiResource) -> std::borrow::Cow<'_, str> {
+                resource.version.as_str().into()
+            }
+
+            fn plural(resource: &kube::core::ApiResource) -> std::borrow::Cow<'_, str> {
+                resource.plural.as_str().into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+use resource_of_any_kind;
+
 mod metadata;
 mod node;
 mod node_class;
@@ -24,6 +59,7 @@ pub use storage::{
     SlimPersistentVolumeClaim, SlimStorageClass, SlimVolumeAttachment, VolumeSpec,
 };
 pub use workload::{
-    DaemonSetSpec, DisruptionBudgetSpec, DisruptionBudgetStatus, SlimDaemonSet, SlimNamespace, SlimPodDisruptionBudget,
-    SlimPodTemplate,
+    DaemonSetSpec, DisruptionBudgetSpec, DisruptionBudgetStatus, ServiceSpec, SlimDaemonSet, SlimNamespace,
+    SlimPodDisruptionBudget, SlimPodTemplate, SlimPodTemplateObject, SlimService, SlimWorkload, WorkloadSelector,
+    WorkloadSpec,
 };

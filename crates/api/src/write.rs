@@ -69,6 +69,15 @@ pub fn api_writes(effect: &Effect, now: Timestamp) -> Option<Vec<ApiWrite>> {
         Effect::PatchNode(target, patch) => patch_node(target, patch),
         Effect::DeleteNode(target) => one(ApiKind::NODE, target, delete(target, None)),
         Effect::PatchPool(target, patch) => patch_pool(target, patch),
+        Effect::PatchOverlay(target, patch) => {
+            status_patch(ApiKind::NODE_OVERLAY, target, &patch.resource_version, fields::overlay_status(patch))
+        }
+        Effect::PatchBuffer(target, patch) => status_patch(
+            ApiKind::CAPACITY_BUFFER,
+            target,
+            &patch.resource_version,
+            fields::buffer_status(&patch.status),
+        ),
         Effect::EvictPod(target) => one(ApiKind::POD, target, Request::Evict { uid: Arc::clone(&target.uid) }),
         Effect::DeletePod(target, grace) => {
             // Rounded up: a pod must not get less time than it was promised.
@@ -80,7 +89,9 @@ pub fn api_writes(effect: &Effect, now: Timestamp) -> Option<Vec<ApiWrite>> {
         | Effect::Terminate { .. }
         | Effect::TerminateOrphan { .. }
         | Effect::ListInstances
-        | Effect::FindInstance { .. } => return None,
+        | Effect::FindInstance { .. }
+        | Effect::CheckDrift { .. }
+        | Effect::Reboot { .. } => return None,
     })
 }
 
@@ -96,6 +107,12 @@ fn patch_node(target: &Target, patch: &NodePatch) -> Vec<ApiWrite> {
 
 fn patch_pool(target: &Target, patch: &PoolPatch) -> Vec<ApiWrite> {
     patches(ApiKind::NODE_POOL, target, &patch.meta, Map::new(), fields::pool_status(patch))
+}
+
+/// Of an object of which we write nothing else.
+fn status_patch(kind: ApiKind, target: &Target, version: &Arc<str>, status: Map<String, Value>) -> Vec<ApiWrite> {
+    let meta = MetaPatch { resource_version: Some(Arc::clone(version)), ..MetaPatch::default() };
+    patches(kind, target, &meta, Map::new(), status)
 }
 
 /// The object itself, then its status, as far as there is something to write.

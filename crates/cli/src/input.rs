@@ -31,6 +31,10 @@ pub struct Documents {
 }
 
 impl Input {
+    pub fn of(files: Vec<PathBuf>, recursive: bool) -> Self {
+        Self { files, recursive }
+    }
+
     /// Reads everything. A file or document that cannot be read is reported on standard error and does not stop the others.
     pub fn read(&self) -> anyhow::Result<Documents> {
         let mut documents = Vec::new();

@@ -5,6 +5,8 @@
 //!
 //! Exit codes: 0 all is well, 1 there are findings, 2 the command line or the input could not be read.
 
+mod clock;
+mod cluster;
 mod commands;
 mod input;
 mod output;
@@ -15,12 +17,15 @@ use clap::{Parser, Subcommand};
 
 #[cfg(feature = "controller")]
 use commands::controller;
-use commands::{completion, convert, crds, demo, hash, reference, simulate, validate, version};
+use commands::{
+    budget, completion, convert, crds, demo, freeze, hash, plan, reference, schedule, simulate, validate, version, why,
+};
 use output::Outcome;
 
 /// A node autoscaler for Kubernetes that speaks Karpenter's API
 ///
-/// `kerf controller` runs in a cluster; the other commands work on files and in a simulated one.
+/// `kerf controller` runs in a cluster; `plan`, `why`, `budget` and `schedule` read one, or a dump of one; the other
+/// commands work on files and in a simulated one. Installed as `kubectl-kerf` it is `kubectl kerf`.
 #[derive(Parser)]
 #[command(name = "kerf", version, max_term_width = 120, after_help = EXIT_CODES)]
 struct Cli {
@@ -39,7 +44,13 @@ enum Command {
     Demo(demo::Args),
     Simulate(simulate::Args),
     #[cfg(feature = "controller")]
-    Controller(controller::Args),
+    Controller(Box<controller::Args>),
+    Plan(plan::Args),
+    Why(why::Args),
+    Budget(budget::Args),
+    Schedule(schedule::Args),
+    Freeze(freeze::FreezeArgs),
+    Thaw(freeze::ThawArgs),
     Crds(crds::Args),
     Convert(convert::Args),
     Validate(validate::Args),
@@ -56,6 +67,12 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(&args),
         #[cfg(feature = "controller")]
         Command::Controller(args) => controller::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Why(args) => why::run(&args),
+        Command::Budget(args) => budget::run(&args),
+        Command::Schedule(args) => schedule::run(&args),
+        Command::Freeze(args) => freeze::freeze(&args),
+        Command::Thaw(args) => freeze::thaw(&args),
         Command::Crds(args) => crds::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Validate(args) => validate::run(&args),

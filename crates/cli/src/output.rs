@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use jiff::Timestamp;
 use kerf_api::manifest::Document;
 use serde::Serialize;
 
@@ -94,6 +95,11 @@ pub fn object_name(kind: &str, name: &str) -> String {
         ("", name) => name.into(),
         (kind, name) => format!("{kind}/{name}"),
     }
+}
+
+/// A moment for people, to the second.
+pub fn moment(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// `1 object`, `2 objects`.

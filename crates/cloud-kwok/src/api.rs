@@ -13,6 +13,9 @@ pub trait NodeApi: Send + Sync {
 
     fn list(&self) -> impl Future<Output = Result<Vec<Node>, WriteError>> + Send;
 
+    /// Writes the boot id into the Node's status, as its kubelet would after a boot.
+    fn set_boot_id(&self, node: &str, boot_id: &str) -> impl Future<Output = Result<(), WriteError>> + Send;
+
     /// [`WriteError::NotFound`] if it is gone, or if another has taken its name.
     fn delete(&self, node: &Target) -> impl Future<Output = Result<(), WriteError>> + Send;
 }

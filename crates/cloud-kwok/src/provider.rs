@@ -35,10 +35,6 @@ enum PostError {
     Api(#[source] WriteError),
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("{0:?} is not the id of a node without a machine")]
-struct ForeignId(String);
-
 impl<A: NodeApi> KwokProvider<A> {
     pub fn new(api: A, catalogue: Catalogue) -> Self {
         let rules = LabelRules::core()
@@ -63,9 +59,10 @@ impl<A: NodeApi> KwokProvider<A> {
         }
     }
 
-    /// The Node behind an id, if it is there.
-    async fn node_of(&self, provider_id: &str) -> Result<Option<Node>, Box<dyn std::error::Error + Send + Sync>> {
-        let name = node::name_in(provider_id).ok_or_else(|| ForeignId(provider_id.to_owned()))?;
+    /// The Node behind an id, if it is there. Behind an id that is not of this cloud there is none: a claim with one must
+    /// be able to go.
+    async fn node_of(&self, provider_id: &str) -> Result<Option<Node>, WriteError> {
+        let Some(name) = node::name_in(provider_id) else { return Ok(None) };
         let found = self.api.get(name).await?;
         Ok(found.filter(|node| node.provider_id.as_deref() == Some(provider_id)))
     }
@@ -138,13 +135,21 @@ impl<A: NodeApi> Provider for KwokProvider<A> {
     /// deletion has begun, and a Node that is not ready then loses its pods without a drain.
     async fn find(&self, provider_id: &str) -> Result<bool, CloudError> {
         let found = self.node_of(provider_id).await;
-        found.map(|node| node.is_some()).map_err(|source| CloudError { attempt: "find a node", source })
+        found.map(|node| node.is_some()).map_err(|source| CloudError { attempt: "find a node", source: source.into() })
     }
 
     async fn list(&self) -> Result<Vec<Instance>, CloudError> {
         let nodes = self.api.list().await;
         let nodes = nodes.map_err(|source| CloudError { attempt: "list nodes", source: source.into() })?;
         Ok(nodes.iter().filter_map(|node| self.instance(node)).collect())
+    }
+
+    /// A new boot id is all that can be seen of a reboot. It is made of the operation, so that a repeat changes nothing.
+    async fn reboot(&self, provider_id: &str, operation: &str) -> Result<(), CloudError> {
+        let failed = |source: WriteError| CloudError { attempt: "reboot a node", source: source.into() };
+        let node = self.node_of(provider_id).await.map_err(failed)?;
+        let node = node.ok_or(WriteError::NotFound).map_err(failed)?;
+        self.api.set_boot_id(node.name(), &format!("kwok-{operation}")).await.map_err(failed)
     }
 
     /// There is nobody who could interrupt.

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use kerf_model::cloud::{Instance, Interruption, LaunchError, Launched, RepairPolicy, TerminateAnswer};
+use kerf_model::cloud::{CloudDrift, Instance, Interruption, LaunchError, Launched, RepairPolicy, TerminateAnswer};
 use kerf_model::cluster::{ClassReadiness, NodeClaim, NodeClass};
 use kerf_model::label::LabelRules;
 use kerf_model::node_pool::{NodeClassRef, NodePool};
@@ -51,6 +51,29 @@ pub trait Provider: Send + Sync {
 
     /// All our instances of this cluster.
     fn list(&self) -> impl Future<Output = Result<Vec<Instance>, CloudError>> + Send;
+
+    /// Whether it has reasons of its own to call a claim drifted. Those that have none are never asked.
+    fn has_drift(&self) -> bool {
+        false
+    }
+
+    /// Why it would make the claim's instance otherwise today; `None` if it would not, and for a claim without an
+    /// instance or a class.
+    fn drift(
+        &self,
+        order: Order<'_, Self::Class>,
+    ) -> impl Future<Output = Result<Option<CloudDrift>, CloudError>> + Send {
+        let _ = order;
+        std::future::ready(Ok(None))
+    }
+
+    /// Boots an instance again. Asked for twice under one operation it is done once; answers when the order is taken,
+    /// and not when it is carried out.
+    fn reboot(&self, provider_id: &str, operation: &str) -> impl Future<Output = Result<(), CloudError>> + Send {
+        let _ = operation;
+        let source = format!("this provider does not reboot instances: {provider_id}").into();
+        std::future::ready(Err(CloudError { attempt: "reboot an instance", source }))
+    }
 
     /// What the cloud has announced since the last call; calling again says that those before were taken in. After a
     /// crash some may be announced twice.

@@ -1,29 +1,42 @@
 //! The engine on its own thread: what was heard goes in, work comes out, and it sleeps until it wants to be asked again.
 //!
+//! While a watch is broken nothing is decided: what is heard meanwhile is kept until all kinds are current again.
+//!
 //! The engine is plain computation and may take a while; here it holds up nobody else. The queue to it is bounded, so that
 //! a flood of changes slows down the watches and not the machine. The way out is not: the engine does not repeat what it
 //! waits for, so there is never more than a few pieces of work per object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_engine::{Engine, Output, Settings};
+use kerf_engine::{DisruptionNote, Engine, Output, PodVerdict, Settings};
 use kerf_lifecycle::Note;
 use kerf_model::change::{Change, Input};
-use kerf_model::cluster::{NodeClaim, NodeClass, StoredPool, condition_kind};
-use kerf_model::effect::{Effect, Target};
+use kerf_model::cloud::TerminateAnswer;
+use kerf_model::cluster::{
+    ConditionStatus, InstanceType, NodeClaim, NodeClass, ObjectMeta, ObjectName, Pod, PodPhase, StoredPool,
+    condition_kind,
+};
+use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget, Target};
+use kerf_model::label::{self, LabelRules};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
-use tracing::{debug, info};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tracing::{debug, error, info, warn};
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Seen, Transition, Waiting, transitions};
+use crate::probes::Health;
 
 /// As many changes as a list of a large page brings, a few times over.
 pub const QUEUE_LENGTH: usize = 4096;
 /// Prices and availability change without anybody telling.
 const CATALOGUE_EVERY: SignedDuration = SignedDuration::from_mins(5);
+
+/// Equal events about a condition are sent once per this time.
+const CONDITION_EVERY: SignedDuration = SignedDuration::from_mins(2);
 
 /// What comes to the engine's thread.
 #[derive(Debug)]
@@ -31,6 +44,12 @@ pub enum Heard {
     Input(Input),
     /// The provider wants to see this claim again then.
     TendAt(Arc<str>, Timestamp),
+    /// What is known of this kind may be long past.
+    Outdated(&'static str),
+    /// And now it is known again.
+    Current(&'static str),
+    /// Somebody wants to see the cluster.
+    Show(oneshot::Sender<Arc<Seen>>),
 }
 
 /// What leaves it.
@@ -38,6 +57,7 @@ pub enum Heard {
 pub enum Work {
     Effect(Effect),
     Launch { target: Target, claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
+    CheckDrift { target: Target, claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
     Tend { claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
     Catalogue(Vec<(Arc<StoredPool>, Option<Arc<NodeClass>>)>),
 }
@@ -51,19 +71,44 @@ pub struct Brain {
     catalogue_at: Option<Timestamp>,
     /// Of pools, by name: a change of the status alone does not change what they may launch.
     generations: BTreeMap<Arc<str>, i64>,
+    health: Arc<Health>,
+    labels: LabelRules,
+    types: BTreeMap<Arc<str>, Arc<[InstanceType]>>,
+    /// Pods that need, or needed, a node and do not run yet.
+    waiting: BTreeMap<ObjectName, Waiting>,
+    /// Kinds whose watch is broken.
+    outdated: BTreeSet<&'static str>,
+    /// Heard while one was.
+    held_back: Vec<Input>,
+    is_synced: bool,
+    /// Since when not everything is seen.
+    unsynced_since: Option<Timestamp>,
     now: Timestamp,
 }
 
 impl Brain {
-    pub fn new(settings: Settings, work: mpsc::UnboundedSender<Work>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        settings: Settings,
+        work: mpsc::UnboundedSender<Work>,
+        metrics: Arc<Metrics>,
+        health: Arc<Health>,
+    ) -> Self {
         Self {
             settings: settings.lifecycle.clone(),
+            labels: settings.labels.clone(),
             engine: Engine::new(settings),
             work,
             metrics,
             tend_at: BTreeMap::new(),
             catalogue_at: None,
             generations: BTreeMap::new(),
+            health,
+            types: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            outdated: BTreeSet::new(),
+            held_back: Vec::new(),
+            is_synced: false,
+            unsynced_since: None,
             now: Timestamp::MIN,
         }
     }
@@ -91,21 +136,56 @@ impl Brain {
         }
     }
 
-    /// One look. When to look again.
+    /// One look, unless what is known may be past. When to look again.
     fn think(&mut self, heard: Vec<Heard>) -> Option<Timestamp> {
         let count = heard.len();
-        let mut inputs = Vec::with_capacity(count);
-        let mut touched = Vec::new();
+        let was_current = self.outdated.is_empty();
+        let mut watchers = Vec::new();
         for one in heard {
             match one {
                 Heard::TendAt(claim, at) => drop(self.tend_at.insert(claim, at)),
-                Heard::Input(input) => {
-                    self.notice(&input, &mut touched);
-                    inputs.push(input);
-                }
+                Heard::Outdated(kind) => drop(self.outdated.insert(kind)),
+                Heard::Current(kind) => drop(self.outdated.remove(kind)),
+                Heard::Show(watcher) => watchers.push(watcher),
+                Heard::Input(input) => self.held_back.push(input),
             }
         }
+        let wake = if self.outdated.is_empty() {
+            if !was_current {
+                info!("every kind is current again; going on");
+            }
+            self.look(count)
+        } else {
+            if was_current && self.is_synced {
+                warn!(kinds = ?self.outdated, "what is known may be past; waiting until it is current");
+            }
+            None
+        };
+        self.tell_whether_synced();
+        if !watchers.is_empty() {
+            let seen = self.seen();
+            for watcher in watchers {
+                // One that does not wait any more needs no answer.
+                drop(watcher.send(Arc::clone(&seen)));
+            }
+        }
+        wake
+    }
+
+    fn look(&mut self, count: usize) -> Option<Timestamp> {
+        let inputs = std::mem::take(&mut self.held_back);
+        let mut touched = Vec::new();
+        for input in &inputs {
+            self.notice(input, &mut touched);
+        }
+        let start = Instant::now();
         let output = self.engine.handle(inputs, self.now);
+        let took = start.elapsed();
+        self.decided(took);
+        for note in &output.disruption {
+            self.metrics.disruption(note, self.engine.round(), took);
+            tell_disruption(note);
+        }
         debug!(heard = count, effects = output.effects.len(), "looked at the cluster");
         let wake = output.wake;
         self.metrics.set_cluster(self.engine.snapshot().nodes().count());
@@ -116,53 +196,193 @@ impl Brain {
         [wake, tend, self.catalogue_at].into_iter().flatten().min()
     }
 
-    /// What a change means for the provider.
+    fn tell_whether_synced(&mut self) {
+        let sees = self.is_synced && self.outdated.is_empty();
+        self.unsynced_since = if sees { None } else { self.unsynced_since.or(Some(self.now)) };
+        self.health.sees.store(sees, Ordering::Release);
+        self.metrics.set_synced(self.unsynced_since.map(|since| self.now.duration_since(since)));
+    }
+
+    /// What the look has decided about pods, and how long it took.
+    fn decided(&mut self, took: Duration) {
+        let mut is_round = false;
+        for (name, verdict) in self.engine.pod_verdicts() {
+            let Some(waiting) = self.waiting.get_mut(name) else { continue };
+            let has_place = !matches!(verdict, PodVerdict::NoPlace(_));
+            if waiting.decided.is_none() && has_place {
+                waiting.decided = Some(self.now);
+                self.metrics.pod_decided(waiting.since, self.now);
+                is_round = true;
+            }
+        }
+        if is_round {
+            self.metrics.scheduled(took);
+        }
+    }
+
+    fn seen(&self) -> Arc<Seen> {
+        let verdicts = self.engine.pod_verdicts().values();
+        Arc::new(Seen {
+            snapshot: self.engine.snapshot().clone(),
+            types: self.types.clone(),
+            waiting: self.waiting.clone(),
+            unschedulable: verdicts.filter(|verdict| matches!(verdict, PodVerdict::NoPlace(_))).count(),
+            labels: self.labels.clone(),
+            now: self.now,
+        })
+    }
+
+    /// What is told of it, and what it means for the provider.
     fn notice(&mut self, input: &Input, touched: &mut Vec<Arc<str>>) {
         match input {
-            Input::Change(Change::NodeClaim(name, there)) => {
-                if there.is_none() {
-                    if let Some(claim) = self.engine.snapshot().claim(&name.name) {
-                        self.metrics.claim_gone(claim);
-                    }
-                    self.tend_at.remove(&name.name);
-                }
+            Input::Change(Change::NodeClaim(name, claim)) => {
+                self.notice_claim(&name.name, claim.as_deref());
                 touched.push(Arc::clone(&name.name));
             }
             // A node that went before it joined is the provider's to post again.
             Input::Change(Change::Node(name, None)) => {
                 let snapshot = self.engine.snapshot();
                 if let Some(node) = snapshot.node(&name.name).filter(|node| self.settings.manages_node(node)) {
-                    self.metrics.node_gone(node);
+                    self.metrics.node_gone(node, self.now);
+                    info!(node = %name, "deleted node");
                 }
                 let waiting = |claim: &&Arc<NodeClaim>| !claim.status.conditions.is_true(condition_kind::REGISTERED);
                 touched.extend(snapshot.claims().filter(waiting).map(|claim| Arc::clone(claim.name())));
             }
-            Input::Change(Change::NodePool(name, pool)) => {
-                let generation = pool.as_ref().map(|pool| pool.meta.generation);
-                let known = match generation {
-                    Some(generation) => self.generations.insert(Arc::clone(&name.name), generation),
-                    None => self.generations.remove(&name.name),
-                };
-                if known != generation {
-                    self.catalogue_at = Some(self.now);
-                }
-            }
+            Input::Change(Change::NodePool(name, pool)) => self.notice_pool(&name.name, pool.as_deref()),
             Input::Change(Change::NodeClass(..)) => self.catalogue_at = Some(self.now),
-            Input::Synced => self.metrics.set_synced(),
+            Input::Change(Change::Pod(name, pod)) => self.notice_pod(name, pod.as_deref()),
+            Input::Synced => self.is_synced = true,
+            Input::Catalogue(types) => self.types.clone_from(types),
             Input::Launched { claim, answer: Err(error) } => {
-                info!(nodeclaim = %claim, error = %error, "no instance was launched");
+                error!(nodeclaim = %claim, error = %error, "failed launching nodeclaim");
             }
             Input::Launched { claim, answer: Ok(launched) } => {
-                info!(nodeclaim = %claim, provider_id = &*launched.provider_id, "launched an instance");
+                let label = |key: &str| launched.labels.get(key).map(AsRef::as_ref).unwrap_or_default();
+                info!(
+                    nodeclaim = %claim,
+                    provider_id = &*launched.provider_id,
+                    instance_type = label(label::INSTANCE_TYPE),
+                    zone = label(label::ZONE),
+                    capacity_type = label(label::CAPACITY_TYPE),
+                    allocatable = %launched.allocatable,
+                    "launched nodeclaim"
+                );
+            }
+            Input::Terminated { claim, answer: TerminateAnswer::Gone } => {
+                if let Some(claim) = self.engine.snapshot().claim(&claim.name.name) {
+                    self.metrics.instance_gone(claim, self.now);
+                }
             }
             Input::WriteFailed { .. }
             | Input::Change(_)
-            | Input::Catalogue(_)
             | Input::Terminated { .. }
             | Input::Instances(_)
             | Input::InstanceFound { .. }
+            | Input::DriftFound { .. }
+            | Input::Rebooted { .. }
             | Input::Interrupted(_) => {}
         }
+    }
+
+    fn notice_claim(&mut self, name: &Arc<str>, now: Option<&NodeClaim>) {
+        let before = self.engine.snapshot().claim(name).cloned();
+        let Some(now) = now else {
+            self.tend_at.remove(name);
+            if let Some(claim) = before.filter(|claim| self.settings.manages(&claim.node.class)) {
+                self.metrics.claim_gone(&claim, self.now);
+                info!(nodeclaim = &**name, nodepool = claim.pool().unwrap_or_default(), "deleted nodeclaim");
+            }
+            return;
+        };
+        // One that is seen for the first time may have been so for long.
+        let Some(before) = before.filter(|before| before.meta.uid == now.meta.uid) else { return };
+        for change in transitions(Some(&before.status.conditions), &now.status.conditions) {
+            self.metrics.claim_condition(&change);
+            if &*change.now.kind == condition_kind::DRAINED && change.now.status == ConditionStatus::True {
+                self.metrics.drained(now);
+            }
+            self.publish(EventKind::NodeClaim, &now.meta, &change);
+        }
+    }
+
+    fn notice_pool(&mut self, name: &Arc<str>, now: Option<&StoredPool>) {
+        let generation = now.map(|pool| pool.meta.generation);
+        let known = match generation {
+            Some(generation) => self.generations.insert(Arc::clone(name), generation),
+            None => self.generations.remove(name),
+        };
+        if known != generation {
+            self.catalogue_at = Some(self.now);
+        }
+        let before = self.engine.snapshot().pool(name).cloned();
+        if let (Some(before), Some(now)) = (before, now) {
+            for change in transitions(Some(&before.status.conditions), &now.status.conditions) {
+                self.metrics.pool_condition(&change);
+                self.publish(EventKind::NodePool, &now.meta, &change);
+            }
+        }
+    }
+
+    fn notice_pod(&mut self, name: &ObjectName, now: Option<&Pod>) {
+        let Some(now) = now else {
+            self.waiting.remove(name);
+            return;
+        };
+        if now.is_provisionable() {
+            self.waiting.entry(name.clone()).or_insert(Waiting { since: self.now, decided: None });
+        }
+        let decided = self.waiting.get(name).and_then(|waiting| waiting.decided);
+        if let Some(before) = self.engine.snapshot().pod(name).filter(|before| before.meta.uid == now.meta.uid) {
+            if before.node_name.is_none() && now.node_name.is_some() {
+                self.metrics.pod_bound(now, decided, self.now);
+            }
+            if before.phase == PodPhase::Pending && now.phase == PodPhase::Running {
+                self.metrics.pod_started(now, decided, self.now);
+            }
+            if !before.meta.is_deleting() && now.meta.is_deleting() {
+                self.notice_drain(now);
+            }
+        }
+        if now.phase != PodPhase::Pending || now.meta.is_deleting() {
+            self.waiting.remove(name);
+        }
+    }
+
+    /// A pod that begins to go while its node does.
+    fn notice_drain(&self, pod: &Pod) {
+        let snapshot = self.engine.snapshot();
+        let node = pod.node_name.as_deref().and_then(|name| snapshot.node(name));
+        let Some(node) = node.filter(|node| node.meta.is_deleting() && self.settings.manages_node(node)) else {
+            return;
+        };
+        let reason = snapshot.claims_of(node).next().and_then(|claim| {
+            let reason = claim.status.conditions.get(condition_kind::DISRUPTION_REASON)?;
+            (reason.status == ConditionStatus::True).then(|| reason.reason.to_string())
+        });
+        self.metrics.pod_drained(reason.as_deref().unwrap_or("Forceful Termination"));
+    }
+
+    /// Tells people that a condition has changed.
+    fn publish(&self, kind: EventKind, about: &ObjectMeta, change: &Transition<'_>) {
+        let Some(reason) = condition_kind::known(&change.now.kind).filter(|_| self.metrics.observes_state()) else {
+            return;
+        };
+        let Transition { before, now } = change;
+        let before = before.map_or("Unknown", |before| before.status.as_str());
+        let mut message = format!("{reason}: {before} -> {}, {}", now.status, now.reason);
+        if !now.message.is_empty() {
+            message = format!("{message}: {}", now.message);
+        }
+        let event = Event {
+            about: EventTarget { kind, target: about.into() },
+            severity: EventSeverity::Normal,
+            reason,
+            dedupe: message.clone(),
+            message,
+            interval: CONDITION_EVERY,
+        };
+        self.send(Work::Effect(Effect::Publish(Box::new(event))));
     }
 
     fn hand_out(&mut self, output: Output) {
@@ -171,12 +391,15 @@ impl Brain {
         }
         for effect in output.effects {
             match effect {
+                // A claim that is gone meanwhile needs no instance.
                 Effect::Launch { claim: target } => {
-                    // A claim that is gone meanwhile needs no instance.
-                    let claim = self.engine.snapshot().claim(&target.name.name);
-                    if let Some(claim) = claim.filter(|claim| claim.meta.uid == target.uid).cloned() {
-                        let class = self.engine.snapshot().class(&claim.node.class).cloned();
+                    if let Some((claim, class)) = self.order(&target) {
                         self.send(Work::Launch { target, claim, class });
+                    }
+                }
+                Effect::CheckDrift { claim: target } => {
+                    if let Some((claim, class)) = self.order(&target) {
+                        self.send(Work::CheckDrift { target, claim, class });
                     }
                 }
                 other => self.send(Work::Effect(other)),
@@ -184,17 +407,26 @@ impl Brain {
         }
     }
 
+    /// The claim, if it is still there, and its class.
+    fn order(&self, target: &Target) -> Option<(Arc<NodeClaim>, Option<Arc<NodeClass>>)> {
+        let snapshot = self.engine.snapshot();
+        let claim = snapshot.claim(&target.name.name).filter(|claim| claim.meta.uid == target.uid)?;
+        Some((Arc::clone(claim), snapshot.class(&claim.node.class).cloned()))
+    }
+
     fn note(&self, note: &Note) {
-        let (Note::Registered { claim } | Note::Initialized { claim } | Note::GivenUp { claim, .. }) = note;
-        let pool = self.engine.snapshot().claim(&claim.name.name).and_then(|claim| claim.pool()).unwrap_or_default();
-        if !self.metrics.note(note, pool) {
+        let snapshot = self.engine.snapshot();
+        if !self.metrics.note(note, snapshot) {
             return;
         }
+        let (Note::Registered { claim } | Note::Initialized { claim } | Note::GivenUp { claim, .. }) = note;
+        let found = snapshot.claim(&claim.name.name);
+        let pool = found.and_then(|claim| claim.pool()).unwrap_or_default();
         match note {
-            Note::Registered { claim } => info!(nodeclaim = %claim, nodepool = pool, "the node has joined"),
-            Note::Initialized { claim } => info!(nodeclaim = %claim, nodepool = pool, "the node is ready for pods"),
+            Note::Registered { claim } => info!(nodeclaim = %claim, nodepool = pool, "registered nodeclaim"),
+            Note::Initialized { claim } => info!(nodeclaim = %claim, nodepool = pool, "initialized nodeclaim"),
             Note::GivenUp { claim, cause } => {
-                info!(nodeclaim = %claim, nodepool = pool, reason = cause.label(), "giving up the node claim");
+                info!(nodeclaim = %claim, nodepool = pool, reason = cause.label(), "giving up nodeclaim");
             }
         }
     }
@@ -228,6 +460,35 @@ impl Brain {
     fn send(&self, work: Work) {
         // Fails when the writer has ended, and then this thread ends with the next look.
         drop(self.work.send(work));
+    }
+}
+
+/// What disruption did, for people.
+fn tell_disruption(note: &DisruptionNote) {
+    match note {
+        DisruptionNote::Looked => {}
+        DisruptionNote::Started { command, method, reason, decision, nodes, replacements, .. } => {
+            info!(
+                command = %command,
+                method = method.label(),
+                reason = reason.metric(),
+                decision = decision.metric(),
+                nodes = nodes.values().sum::<u32>(),
+                replacements,
+                "disrupting node(s)"
+            );
+        }
+        DisruptionNote::Withdrawn { command, objection, .. } => {
+            info!(command = %command, objection = objection.label(), "withdrew a disruption");
+        }
+        DisruptionNote::Replaced { command, .. } => info!(command = %command, "the replacements are ready"),
+        DisruptionNote::Failed { command, failure, .. } => {
+            warn!(command = %command, failure = failure.label(), "rolling back a disruption");
+        }
+        DisruptionNote::Done { command } => info!(command = %command, "the disrupted nodes are gone"),
+        DisruptionNote::BackedOff { pool, seconds } => {
+            warn!(nodepool = &**pool, seconds, "leaving the drift of a pool alone for a while");
+        }
     }
 }
 

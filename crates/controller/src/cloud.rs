@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kerf_cloud::{CloudError, InstanceTypes, Order, Provider};
 use kerf_model::change::Input;
-use kerf_model::cloud::{LaunchError, Launched};
+use kerf_model::cloud::{CloudDrift, LaunchError, Launched, RebootAnswer, TerminateAnswer};
 use kerf_model::cluster::{NodeClaim, NodeClass, StoredPool};
 use kerf_model::effect::Effect;
+use tokio::time::Instant;
 use tracing::{info, warn};
+
+use crate::metrics::{CloudCall, Metrics};
 
 /// What the provider could not do for a claim is tried again after this.
 const TEND_AGAIN: SignedDuration = SignedDuration::from_secs(5);
@@ -22,6 +25,7 @@ pub trait ClassReader<C>: Send + Sync {
 pub struct Cloud<P, R> {
     provider: P,
     classes: R,
+    metrics: Arc<Metrics>,
     /// The last answer for each pool: a provider that does not answer does not make a pool empty.
     types: Mutex<BTreeMap<Arc<str>, InstanceTypes>>,
 }
@@ -31,8 +35,22 @@ where
     P: Provider,
     R: ClassReader<P::Class>,
 {
-    pub fn new(provider: P, classes: R) -> Self {
-        Self { provider, classes, types: Mutex::default() }
+    pub fn new(provider: P, classes: R, metrics: Arc<Metrics>) -> Self {
+        Self { provider, classes, metrics, types: Mutex::default() }
+    }
+
+    /// Counts and measures a call. `failed` names the error, if the answer is one.
+    async fn timed<T>(
+        &self,
+        (controller, method, pool): (&'static str, &'static str, &str),
+        call: impl Future<Output = T>,
+        failed: impl FnOnce(&T) -> Option<&'static str>,
+    ) -> T {
+        let start = Instant::now();
+        let answer = call.await;
+        let call = CloudCall { controller, method, provider: self.provider.name(), pool };
+        self.metrics.called(&call, start.elapsed(), failed(&answer));
+        answer
     }
 
     pub async fn launch(&self, claim: &NodeClaim, class: Option<&NodeClass>) -> Result<Launched, LaunchError> {
@@ -40,7 +58,9 @@ where
             reason: "NodeClassUnreadable".into(),
             message: chain(&error).into(),
         })?;
-        self.provider.launch(Order { claim, class: class.as_ref() }).await
+        let call = ("nodeclaim.lifecycle", "Create", claim.pool().unwrap_or_default());
+        let order = Order { claim, class: class.as_ref() };
+        self.timed(call, self.provider.launch(order), |answer| answer.as_ref().err().map(launch_error)).await
     }
 
     /// When the claim has to be looked at again.
@@ -64,7 +84,10 @@ where
             let (Ok(spec), Some(class)) = (&pool.spec, class) else { continue };
             let name = &pool.meta.name.name;
             let answer = match self.classes.read(class).await {
-                Ok(class) => self.provider.instance_types(spec, &class).await,
+                Ok(class) => {
+                    let call = ("provisioner", "GetInstanceTypes", &**name);
+                    self.timed(call, self.provider.instance_types(spec, &class), unknown).await
+                }
                 Err(error) => Err(error),
             };
             match answer {
@@ -80,22 +103,41 @@ where
         answers
     }
 
-    /// Effects for the cloud, but for launches: those need the claim.
+    /// `None` if there is no answer; it is asked again.
+    pub async fn drift(&self, claim: &NodeClaim, class: Option<&NodeClass>) -> Option<Option<CloudDrift>> {
+        let class = answered(self.class(class).await)?;
+        let call = ("nodeclaim.disruption", "IsDrifted", claim.pool().unwrap_or_default());
+        answered(self.timed(call, self.provider.drift(Order { claim, class: class.as_ref() }), unknown).await)
+    }
+
+    /// Effects for the cloud, but for those that need the claim.
     pub async fn execute(&self, effect: Effect) -> Option<Input> {
         match effect {
             Effect::Terminate { claim, provider_id } => {
-                let answer = self.provider.terminate(&provider_id).await;
-                info!(nodeclaim = %claim, provider_id = &*provider_id, answer = ?answer, "asked for an instance's end");
+                let answer = self.terminate("nodeclaim.lifecycle", &provider_id).await;
+                info!(nodeclaim = %claim, provider_id = &*provider_id, answer = ?answer, "asked for the end of an instance");
                 Some(Input::Terminated { claim, answer })
             }
             Effect::TerminateOrphan { provider_id } => {
-                let answer = self.provider.terminate(&provider_id).await;
+                let answer = self.terminate("instance.garbagecollection", &provider_id).await;
                 info!(provider_id = &*provider_id, answer = ?answer, "asked for the end of an instance without a claim");
                 None
             }
-            Effect::ListInstances => answered(self.provider.list().await).map(Input::Instances),
+            Effect::Reboot { claim, provider_id, operation } => {
+                let answer = match self.provider.reboot(&provider_id, &operation).await {
+                    Ok(()) => RebootAnswer::Accepted,
+                    Err(error) => RebootAnswer::Failed { message: chain(&error).into() },
+                };
+                info!(nodeclaim = %claim, provider_id = &*provider_id, answer = ?answer, "asked for a reboot");
+                Some(Input::Rebooted { claim, answer })
+            }
+            Effect::ListInstances => {
+                let call = ("nodeclaim.garbagecollection", "List", "");
+                answered(self.timed(call, self.provider.list(), unknown).await).map(Input::Instances)
+            }
             Effect::FindInstance { provider_id } => {
-                let exists = answered(self.provider.find(&provider_id).await)?;
+                let call = ("node.termination", "Get", "");
+                let exists = answered(self.timed(call, self.provider.find(&provider_id), unknown).await)?;
                 Some(Input::InstanceFound { provider_id, exists })
             }
             Effect::CreateClaim(_)
@@ -104,11 +146,19 @@ where
             | Effect::PatchNode(..)
             | Effect::DeleteNode(_)
             | Effect::PatchPool(..)
+            | Effect::PatchOverlay(..)
+            | Effect::PatchBuffer(..)
             | Effect::EvictPod(_)
             | Effect::DeletePod(..)
             | Effect::Publish(_)
-            | Effect::Launch { .. } => None,
+            | Effect::Launch { .. }
+            | Effect::CheckDrift { .. } => None,
         }
+    }
+
+    async fn terminate(&self, controller: &'static str, provider_id: &str) -> TerminateAnswer {
+        let failed = |answer: &TerminateAnswer| matches!(answer, TerminateAnswer::Failed { .. }).then_some("unknown");
+        self.timed((controller, "Delete", ""), self.provider.terminate(provider_id), failed).await
     }
 
     async fn class(&self, common: Option<&NodeClass>) -> Result<Option<P::Class>, CloudError> {
@@ -121,6 +171,19 @@ where
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<Arc<str>, InstanceTypes>> {
         self.types.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The metric label `error`.
+const fn launch_error(error: &LaunchError) -> &'static str {
+    match error {
+        LaunchError::InsufficientCapacity { .. } => "InsufficientCapacityError",
+        LaunchError::ClassNotReady { .. } => "NodeClassNotReadyError",
+        LaunchError::Failed { .. } => "CreateError",
+    }
+}
+
+fn unknown<T, E>(answer: &Result<T, E>) -> Option<&'static str> {
+    answer.is_err().then_some("unknown")
 }
 
 /// A question without an answer is asked again by the engine.

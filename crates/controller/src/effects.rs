@@ -13,6 +13,8 @@ use kerf_cloud::Provider;
 use kerf_model::change::Input;
 use kerf_model::cluster::ObjectName;
 use kerf_model::effect::{Effect, Event, WriteError};
+use kerf_model::label::{NODEPOOL, annotation};
+use kerf_model::taint::Taint;
 use kube::Client;
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
@@ -20,14 +22,14 @@ use tracing::{debug, info, warn};
 use crate::brain::{Heard, Work, clock};
 use crate::cloud::{ClassReader, Cloud};
 use crate::metrics::Metrics;
-use crate::requests::{self, Done};
+use crate::requests::{self, Done, Refused};
 
 /// Requests under way at the same time. The server's own fairness queues the rest.
 const AT_ONCE: usize = 64;
 
 pub struct Writer<P, R> {
     pub client: Client,
-    pub cloud: Cloud<P, R>,
+    pub cloud: Arc<Cloud<P, R>>,
     pub queue: mpsc::Sender<Heard>,
     pub metrics: Arc<Metrics>,
     pub said: Said,
@@ -47,6 +49,8 @@ enum Lane {
     Claim(ObjectName),
     Node(ObjectName),
     Pool(ObjectName),
+    Overlay(ObjectName),
+    Buffer(ObjectName),
     Pod(ObjectName),
     Event(Arc<str>),
     Instance(ObjectName),
@@ -94,7 +98,7 @@ impl Lanes {
 
 fn lane(work: &Work) -> Lane {
     match work {
-        Work::Launch { target, .. } => Lane::Instance(target.name.clone()),
+        Work::Launch { target, .. } | Work::CheckDrift { target, .. } => Lane::Instance(target.name.clone()),
         Work::Tend { claim, .. } => Lane::Tending(claim.meta.name.clone()),
         Work::Catalogue(_) => Lane::Catalogue,
         Work::Effect(effect) => match effect {
@@ -102,9 +106,14 @@ fn lane(work: &Work) -> Lane {
             Effect::PatchClaim(target, _) | Effect::DeleteClaim(target) => Lane::Claim(target.name.clone()),
             Effect::PatchNode(target, _) | Effect::DeleteNode(target) => Lane::Node(target.name.clone()),
             Effect::PatchPool(target, _) => Lane::Pool(target.name.clone()),
+            Effect::PatchOverlay(target, _) => Lane::Overlay(target.name.clone()),
+            Effect::PatchBuffer(target, _) => Lane::Buffer(target.name.clone()),
             Effect::EvictPod(target) | Effect::DeletePod(target, _) => Lane::Pod(target.name.clone()),
             Effect::Publish(event) => Lane::Event(Arc::clone(&event.about.target.uid)),
-            Effect::Launch { claim } | Effect::Terminate { claim, .. } => Lane::Instance(claim.name.clone()),
+            Effect::Launch { claim }
+            | Effect::Terminate { claim, .. }
+            | Effect::CheckDrift { claim }
+            | Effect::Reboot { claim, .. } => Lane::Instance(claim.name.clone()),
             Effect::TerminateOrphan { provider_id } | Effect::FindInstance { provider_id } => {
                 Lane::Id(Arc::clone(provider_id))
             }
@@ -149,6 +158,10 @@ where
                 let answer = self.cloud.launch(&claim, class.as_deref()).await;
                 Some(Heard::Input(Input::Launched { claim: target, answer }))
             }
+            Work::CheckDrift { target, claim, class } => {
+                let drift = self.cloud.drift(&claim, class.as_deref()).await;
+                drift.map(|drift| Heard::Input(Input::DriftFound { claim: target, drift }))
+            }
             Work::Tend { claim, class } => {
                 let at = self.cloud.tend(&claim, class.as_deref(), clock()).await;
                 at.map(|at| Heard::TendAt(Arc::clone(claim.name()), at))
@@ -176,7 +189,12 @@ where
             match requests::send(&self.client, write, previous.as_deref()).await {
                 Ok(Done::Written { version }) => previous = version,
                 Ok(Done::Already) => return None,
-                Err(error) => return failed(effect, error),
+                Err(Refused { code, error }) => {
+                    if matches!(effect, Effect::EvictPod(_)) {
+                        self.metrics.eviction_answered(code);
+                    }
+                    return failed(effect, error);
+                }
             }
         }
         self.written(&effect);
@@ -188,27 +206,57 @@ where
         match effect {
             Effect::CreateClaim(claim) => {
                 self.metrics.claim_created(claim);
-                info!(nodeclaim = &*claim.name, "created a node claim");
+                let pool = claim.labels.get(NODEPOOL).map(AsRef::as_ref).unwrap_or_default();
+                info!(nodeclaim = &*claim.name, nodepool = pool, requests = %claim.requests, "created nodeclaim");
             }
-            Effect::DeleteClaim(claim) => info!(nodeclaim = %claim, "deleted a node claim"),
-            Effect::DeleteNode(node) => info!(node = %node, "deleted a node"),
-            Effect::EvictPod(pod) => info!(pod = %pod, "evicted a pod"),
-            Effect::DeletePod(pod, _) => info!(pod = %pod, "deleted a pod, for its node's time is up"),
-            Effect::PatchClaim(target, _) => debug!(nodeclaim = %target, "patched a node claim"),
-            Effect::PatchNode(target, _) => debug!(node = %target, "patched a node"),
-            Effect::PatchPool(target, _) => debug!(nodepool = %target, "patched a node pool"),
+            Effect::DeleteClaim(claim) => info!(nodeclaim = %claim, "asked for the end of a nodeclaim"),
+            Effect::DeleteNode(node) => info!(node = %node, "asked for the end of a node"),
+            Effect::EvictPod(pod) => {
+                self.metrics.eviction_answered(200);
+                info!(pod = %pod, "evicted pod");
+            }
+            Effect::DeletePod(pod, grace) => {
+                info!(pod = %pod, grace_seconds = grace.as_secs(), "deleted pod, for its node's time is up");
+            }
+            Effect::PatchClaim(target, patch) => {
+                if patch.meta.annotations.contains_key(annotation::TERMINATION_TIMESTAMP) {
+                    info!(nodeclaim = %target, "annotated nodeclaim");
+                } else {
+                    debug!(nodeclaim = %target, "patched nodeclaim");
+                }
+            }
+            Effect::PatchNode(target, patch) => {
+                let disrupted = Taint::disrupted();
+                if patch.taints.iter().flatten().any(|taint| taint.is_same(&disrupted)) {
+                    info!(node = %target, "tainted node");
+                } else {
+                    debug!(node = %target, "patched node");
+                }
+            }
+            Effect::PatchPool(target, _) => debug!(nodepool = %target, "patched nodepool"),
+            Effect::PatchOverlay(target, _) => debug!(overlay = %target, "patched nodeoverlay"),
+            Effect::PatchBuffer(target, _) => debug!(buffer = %target, "patched capacitybuffer"),
             Effect::Publish(event) => debug!(reason = event.reason, "published an event"),
             Effect::Launch { .. }
             | Effect::Terminate { .. }
             | Effect::TerminateOrphan { .. }
             | Effect::ListInstances
-            | Effect::FindInstance { .. } => {}
+            | Effect::FindInstance { .. }
+            | Effect::CheckDrift { .. }
+            | Effect::Reboot { .. } => {}
         }
     }
 }
 
+/// What the server says to whatever is created in a namespace that is being deleted.
+const NAMESPACE_ENDS: &str = "because it is being terminated";
+
 fn failed(effect: Effect, error: WriteError) -> Option<Heard> {
     match &error {
+        // Its pods go with the namespace, and nobody reads its events.
+        WriteError::Invalid { message } if message.contains(NAMESPACE_ENDS) => {
+            debug!(error = %error, "a write did not happen");
+        }
         // Normal life: the next look decides anew.
         WriteError::Conflict | WriteError::NotFound | WriteError::BudgetRefused { .. } => {
             debug!(error = %error, "a write did not happen");

@@ -9,7 +9,7 @@ use kerf_cloud::CloudError;
 use kerf_cloud_kwok::{KwokClass, NodeApi};
 use kerf_model::cluster::{Node, NodeClass};
 use kerf_model::effect::{Target, WriteError};
-use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::Value;
 
@@ -63,6 +63,12 @@ impl NodeApi for KubeNodes {
                 None => return Ok(nodes),
             }
         }
+    }
+
+    async fn set_boot_id(&self, node: &str, boot_id: &str) -> Result<(), WriteError> {
+        let api: Api<WireNode> = Api::all(self.client.clone());
+        let patch = Patch::Strategic(serde_json::json!({"status": {"nodeInfo": {"bootID": boot_id}}}));
+        api.patch_status(node, &PatchParams::default(), &patch).await.map(drop).map_err(write_error)
     }
 
     async fn delete(&self, node: &Target) -> Result<(), WriteError> {

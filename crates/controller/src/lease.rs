@@ -3,6 +3,8 @@
 //! Another holder's lease is over when it has not changed for its whole duration on *our* clock: the times in it were
 //! written by another machine. A holder that cannot renew in time stops before the others may start.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,6 +16,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::brain::clock;
+use crate::cloud::chain;
+use crate::probes::Health;
 
 /// The numbers of client-go's users.
 const DURATION: Duration = Duration::from_secs(15);
@@ -31,6 +35,7 @@ pub struct LeaseOptions {
 pub struct Candidate {
     api: Api<Lease>,
     options: LeaseOptions,
+    health: Arc<Health>,
     /// The other holder's lease as last seen, and since when it has been like that.
     seen: Option<(String, Instant)>,
 }
@@ -41,6 +46,14 @@ pub struct Held {
     version: String,
 }
 
+/// Whose turn it is.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    Ours { version: String },
+    Others,
+    Unanswered,
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("the lease {name} was lost: {cause}")]
 pub struct Lost {
@@ -49,31 +62,46 @@ pub struct Lost {
 }
 
 impl Candidate {
-    pub fn new(client: Client, options: LeaseOptions) -> Self {
-        Self { api: Api::namespaced(client, &options.namespace), options, seen: None }
+    pub fn new(client: Client, options: LeaseOptions, health: Arc<Health>) -> Self {
+        Self { api: Api::namespaced(client, &options.namespace), options, health, seen: None }
     }
 
     /// Waits for its turn.
     pub async fn acquire(mut self) -> Held {
         let mut is_told = false;
         loop {
-            match self.try_acquire().await {
-                Ok(Some(version)) => {
+            let answer = timeout(RENEW_WITHIN, self.try_acquire()).await.unwrap_or_else(|_| Ok(Turn::Unanswered));
+            let is_answered = answer.as_ref().is_ok_and(|answer| *answer != Turn::Unanswered);
+            self.health.reaches_lease.store(is_answered, Ordering::Release);
+            match answer {
+                Ok(Turn::Ours { version }) => {
                     info!(lease = self.options.name, "this replica leads");
                     return Held { candidate: self, version };
                 }
-                Ok(None) if !is_told => {
+                Ok(Turn::Others) if !is_told => {
                     is_told = true;
                     info!(lease = self.options.name, "another replica leads; waiting");
                 }
-                Ok(None) => {}
-                Err(error) => warn!(lease = self.options.name, error = %error, "the lease cannot be asked for"),
+                Ok(Turn::Others) => {}
+                Ok(Turn::Unanswered) => warn!(lease = self.options.name, "the server does not answer about the lease"),
+                Err(error) => self.cannot_ask(&error),
             }
             sleep(TRY_EVERY).await;
         }
     }
 
-    async fn try_acquire(&mut self) -> kube::Result<Option<String>> {
+    fn cannot_ask(&self, error: &kube::Error) {
+        let LeaseOptions { name, namespace, .. } = &self.options;
+        let advice = match error {
+            kube::Error::Api(status) if status.code == 403 => {
+                "; its account needs get, create and patch on leases there"
+            }
+            _ => "",
+        };
+        warn!(lease = name, namespace, error = chain(error), "the lease cannot be asked for{advice}");
+    }
+
+    async fn try_acquire(&mut self) -> kube::Result<Turn> {
         let now = clock();
         let Some(lease) = self.api.get_opt(&self.options.name).await? else {
             let lease = json!({
@@ -88,7 +116,7 @@ impl Candidate {
         let holder = spec.holder_identity.unwrap_or_default();
         if !holder.is_empty() && holder != self.options.identity && !self.is_over(&version, spec.lease_duration_seconds)
         {
-            return Ok(None);
+            return Ok(Turn::Others);
         }
         let transitions = spec.lease_transitions.unwrap_or_default() + 1;
         let body = json!({"metadata": {"resourceVersion": version}, "spec": self.spec(now, Some(now), transitions)});
@@ -131,7 +159,9 @@ impl Held {
         loop {
             sleep(TRY_EVERY).await;
             let left = RENEW_WITHIN.saturating_sub(renewed.elapsed());
-            let cause = match timeout(left, self.renew()).await {
+            let answer = timeout(left, self.renew()).await;
+            self.candidate.health.reaches_lease.store(matches!(answer, Ok(Ok(()))), Ordering::Release);
+            let cause = match answer {
                 Ok(Ok(())) => {
                     renewed = Instant::now();
                     continue;
@@ -139,7 +169,7 @@ impl Held {
                 Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
                     return self.lost("somebody else has changed it");
                 }
-                Ok(Err(error)) => error.to_string(),
+                Ok(Err(error)) => chain(&error),
                 Err(_) => "the server does not answer".to_owned(),
             };
             if renewed.elapsed() >= RENEW_WITHIN {
@@ -190,10 +220,10 @@ impl Held {
 }
 
 /// A conflict says that somebody else was faster.
-fn won(answer: kube::Result<Lease>) -> kube::Result<Option<String>> {
+fn won(answer: kube::Result<Lease>) -> kube::Result<Turn> {
     match answer {
-        Ok(lease) => Ok(Some(lease.metadata.resource_version.unwrap_or_default())),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
+        Ok(lease) => Ok(Turn::Ours { version: lease.metadata.resource_version.unwrap_or_default() }),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(Turn::Others),
         Err(error) => Err(error),
     }
 }

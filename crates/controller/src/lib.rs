@@ -5,7 +5,7 @@
 //! - `effects`: the only writer; effects on one object in order, those on different objects at the same time.
 //! - `requests`: one request to the API and what its refusal means. `cloud`: what is asked of the provider.
 //! - [`kwok`]: what the KWOK provider needs of a cluster. [`lease`]: who of several replicas acts.
-//! - [`metrics`] and `probes`: what others can see of it.
+//! - [`metrics`] and `probes`: what others can see of it. [`throttle`]: how much it asks of the API.
 //!
 //! Must never know: how anything is decided. Start with [`run`].
 
@@ -18,7 +18,8 @@ pub mod metrics;
 mod probes;
 mod requests;
 mod run;
+pub mod throttle;
 mod watch;
 
 pub use cloud::ClassReader;
-pub use run::{Addresses, Options, RunError, run};
+pub use run::{Addresses, Clients, Options, RunError, run};

@@ -1,171 +1,428 @@
-//! Every metric, by the reference's names where it has one.
+//! What others can count and draw: kept by what happens, and made from the cluster's state whenever somebody asks.
+//!
+//! [`catalogue`] says what there is, `registry` keeps what was counted, `state` makes the gauges of pods, nodes and pools
+//! from one look at the cluster. Nothing is kept per object, so nothing has to be forgotten with it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+pub mod catalogue;
+mod process;
+mod registry;
+mod state;
+
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use kerf_lifecycle::Note;
-use kerf_model::cluster::{Node, NodeClaim};
+use jiff::{SignedDuration, Timestamp};
+use kerf_disruption::{Reason, Round};
+use kerf_engine::DisruptionNote;
+use kerf_engine::commands::Decision;
+use kerf_lifecycle::{Cause, Note};
+use kerf_model::budget::Allowance;
+use kerf_model::cluster::{Condition, Conditions, Node, NodeClaim, Pod};
 use kerf_model::effect::NewClaim;
-use kerf_model::label::NODEPOOL;
+use kerf_model::label::{self, annotation};
+use kerf_model::node_pool::ConsolidationPolicy;
+use kerf_model::snapshot::ClusterSnapshot;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Name {
-    BuildInfo,
-    ClaimsCreated,
-    ClaimsDisrupted,
-    ClaimsTerminated,
-    NodesCreated,
-    NodesTerminated,
-    NodeCount,
-    Synced,
-}
+use crate::brain::Heard;
+use catalogue as metric;
+use registry::{Page, Registry};
+pub use state::{Seen, Waiting};
 
-impl Name {
-    /// Its name, whether it only grows, and what it tells.
-    const fn describe(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::BuildInfo => ("karpenter_build_info", "gauge", "Always 1; the labels say what runs."),
-            Self::ClaimsCreated => ("karpenter_nodeclaims_created_total", "counter", "Node claims created."),
-            Self::ClaimsDisrupted => {
-                ("karpenter_nodeclaims_disrupted_total", "counter", "Node claims given up, by reason.")
-            }
-            Self::ClaimsTerminated => ("karpenter_nodeclaims_terminated_total", "counter", "Node claims gone."),
-            Self::NodesCreated => ("karpenter_nodes_created_total", "counter", "Nodes that joined for a claim."),
-            Self::NodesTerminated => ("karpenter_nodes_terminated_total", "counter", "Nodes of claims gone."),
-            Self::NodeCount => ("karpenter_cluster_state_node_count", "gauge", "Nodes known."),
-            Self::Synced => ("karpenter_cluster_state_synced", "gauge", "1 once every kind has been listed."),
-        }
-    }
+/// The engine may be in the middle of a long round: then the last look is shown again.
+const LOOK_WITHIN: Duration = Duration::from_secs(2);
+
+/// What runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Build {
+    pub version: &'static str,
+    /// Empty if nobody has told.
+    pub commit: &'static str,
 }
 
 #[derive(Debug)]
-pub struct Metrics(Mutex<Values>);
+pub struct Metrics {
+    values: Mutex<Values>,
+    /// Whether pods, nodes and pools are shown.
+    observes_state: bool,
+    lease: Option<String>,
+    engine: Mutex<Engine>,
+}
 
 #[derive(Debug, Default)]
 struct Values {
-    /// By the labels as they are written.
-    values: BTreeMap<Name, BTreeMap<String, u64>>,
+    registry: Registry,
     /// Notes are repeated as long as their effects are; each counts once per claim.
     counted: BTreeSet<(Arc<str>, &'static str)>,
 }
 
+/// Who can show the cluster, and what was shown last.
+#[derive(Debug, Default)]
+struct Engine {
+    queue: Option<mpsc::Sender<Heard>>,
+    last: Option<Arc<Seen>>,
+}
+
+/// A condition that has changed.
+#[derive(Debug, Clone)]
+pub struct Transition<'a> {
+    pub before: Option<&'a Condition>,
+    pub now: &'a Condition,
+}
+
 impl Metrics {
-    pub fn new(version: &str) -> Self {
-        let metrics = Self(Mutex::default());
-        {
-            let mut values = metrics.values();
-            values.set(Name::BuildInfo, &[("version", version), ("goarch", std::env::consts::ARCH)], 1);
-            values.set(Name::Synced, &[], 0);
-            values.set(Name::NodeCount, &[], 0);
+    pub fn new(build: &Build, observes_state: bool, lease: Option<&str>) -> Self {
+        let metrics = Self {
+            values: Mutex::default(),
+            observes_state,
+            lease: lease.map(str::to_owned),
+            engine: Mutex::default(),
+        };
+        metrics.set(&metric::BUILD_INFO, &[build.version, "", std::env::consts::ARCH, build.commit], 1.0);
+        metrics.set(&metric::STATE_SYNCED, &[], 0.0);
+        metrics.set(&metric::STATE_NODES, &[], 0.0);
+        for consolidation_type in ["multi", "single"] {
+            metrics.set(&metric::DISRUPTION_TIMEOUTS, &[consolidation_type], 0.0);
         }
+        metrics.set_leading(false);
         metrics
     }
 
-    pub fn is_synced(&self) -> bool {
-        self.values().values.get(&Name::Synced).and_then(|values| values.get("")).is_some_and(|value| *value == 1)
+    pub const fn observes_state(&self) -> bool {
+        self.observes_state
     }
 
-    pub(crate) fn set_synced(&self) {
-        self.values().set(Name::Synced, &[], 1);
+    /// In the text format of Prometheus.
+    pub async fn text(&self) -> String {
+        let mut page = Page::default();
+        process::write(&mut page);
+        if let Some(seen) = self.look().await {
+            seen.write(self.observes_state, &mut page);
+        }
+        self.values().registry.write(&mut page);
+        page.text()
+    }
+
+    async fn look(&self) -> Option<Arc<Seen>> {
+        let queue = self.engine().queue.clone()?;
+        let (answer, shown) = oneshot::channel();
+        let seen = timeout(LOOK_WITHIN, async {
+            queue.send(Heard::Show(answer)).await.ok()?;
+            shown.await.ok()
+        });
+        let seen = seen.await.ok().flatten();
+        let mut engine = self.engine();
+        if seen.is_some() {
+            engine.last = seen;
+        }
+        engine.last.clone()
+    }
+
+    /// From now on this one is asked to show the cluster.
+    pub(crate) fn ask(&self, queue: mpsc::Sender<Heard>) {
+        self.engine().queue = Some(queue);
+    }
+
+    pub(crate) fn ask_nobody(&self) {
+        *self.engine() = Engine::default();
+        self.set(&metric::STATE_SYNCED, &[], 0.0);
+    }
+
+    pub(crate) fn set_leading(&self, leads: bool) {
+        if let Some(name) = &self.lease {
+            self.set(&metric::LEADS, &[name], f64::from(u8::from(leads)));
+        }
+    }
+
+    pub(crate) fn set_synced(&self, unsynced_for: Option<SignedDuration>) {
+        self.set(&metric::STATE_SYNCED, &[], f64::from(u8::from(unsynced_for.is_none())));
+        self.set(&metric::STATE_UNSYNCED, &[], unsynced_for.unwrap_or_default().as_secs_f64());
     }
 
     pub(crate) fn set_cluster(&self, nodes: usize) {
-        self.values().set(Name::NodeCount, &[], nodes as u64);
+        self.set(&metric::STATE_NODES, &[], nodes as f64);
     }
 
     pub(crate) fn claim_created(&self, claim: &NewClaim) {
-        let pool = claim.labels.get(NODEPOOL).map(AsRef::as_ref).unwrap_or_default();
-        self.values().count(Name::ClaimsCreated, &[("nodepool", pool)]);
+        let pool = claim.labels.get(label::NODEPOOL).map(AsRef::as_ref).unwrap_or_default();
+        let relaxed = claim.annotations.get(annotation::MIN_VALUES_RELAXED).map_or("false", AsRef::as_ref);
+        self.add(&metric::CLAIMS_CREATED, &["provisioned", pool, relaxed]);
     }
 
-    pub(crate) fn claim_gone(&self, claim: &NodeClaim) {
-        let mut values = self.values();
-        values.count(Name::ClaimsTerminated, &[("nodepool", claim.pool().unwrap_or_default())]);
-        values.counted.retain(|(uid, _)| *uid != claim.meta.uid);
+    pub(crate) fn claim_gone(&self, claim: &NodeClaim, now: Timestamp) {
+        let [pool, capacity_type, zone] = labels(&claim.meta.labels);
+        self.add(&metric::CLAIMS_TERMINATED, &[pool, capacity_type, zone]);
+        if let Some(took) = since_deletion(claim.meta.deleting, now) {
+            self.observe(&metric::CLAIM_TERMINATION, &[pool], took);
+            self.observe(&metric::CLAIM_TERMINATED, &[], took);
+        }
+        self.values().counted.retain(|(uid, _)| *uid != claim.meta.uid);
     }
 
-    pub(crate) fn node_gone(&self, node: &Node) {
-        let pool = node.meta.label(NODEPOOL).unwrap_or_default();
-        self.values().count(Name::NodesTerminated, &[("nodepool", pool)]);
+    pub(crate) fn instance_gone(&self, claim: &NodeClaim, now: Timestamp) {
+        if self.is_first(&claim.meta.uid, "instance gone")
+            && let Some(took) = since_deletion(claim.meta.deleting, now)
+        {
+            self.observe(&metric::INSTANCE_TERMINATION, &[claim.pool().unwrap_or_default()], took);
+        }
+    }
+
+    pub(crate) fn node_gone(&self, node: &Node, now: Timestamp) {
+        let [pool, _, zone] = labels(&node.meta.labels);
+        self.add(&metric::NODES_TERMINATED, &[pool, zone]);
+        self.observe(&metric::NODE_LIFETIME, &[pool], now.duration_since(node.meta.created).as_secs_f64());
+        if let Some(took) = since_deletion(node.meta.deleting, now) {
+            self.observe(&metric::NODE_TERMINATION, &[pool], took);
+            self.observe(&metric::NODE_TERMINATED, &[], took);
+        }
     }
 
     /// Whether it is told for the first time.
-    pub(crate) fn note(&self, note: &Note, pool: &str) -> bool {
-        let (claim, what) = match note {
+    pub(crate) fn note(&self, note: &Note, snapshot: &ClusterSnapshot) -> bool {
+        let (target, what) = match note {
             Note::Registered { claim } => (claim, "registered"),
             Note::Initialized { claim } => (claim, "initialized"),
             Note::GivenUp { claim, .. } => (claim, "given up"),
         };
-        let mut values = self.values();
-        if !values.counted.insert((Arc::clone(&claim.uid), what)) {
+        if !self.is_first(&target.uid, what) {
             return false;
         }
+        let Some(claim) = snapshot.claim(&target.name.name) else { return true };
         match note {
-            Note::Registered { .. } => values.count(Name::NodesCreated, &[("nodepool", pool)]),
-            Note::Initialized { .. } => {}
-            Note::GivenUp { cause, .. } => {
-                values.count(Name::ClaimsDisrupted, &[("nodepool", pool), ("reason", cause.label())]);
+            Note::Registered { .. } => {
+                let [pool, _, zone] = labels(&claim.meta.labels);
+                self.add(&metric::NODES_CREATED, &[pool, zone]);
             }
+            Note::Initialized { .. } => {}
+            Note::GivenUp { cause, .. } => self.given_up(claim, cause, snapshot),
         }
         true
     }
 
-    /// In the text format of Prometheus.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        for (name, values) in &self.values().values {
-            let (name, kind, help) = name.describe();
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-            for (labels, value) in values {
-                let _ = match labels.as_str() {
-                    "" => writeln!(text, "{name} {value}"),
-                    labels => writeln!(text, "{name}{{{labels}}} {value}"),
-                };
+    fn given_up(&self, claim: &NodeClaim, cause: &Cause, snapshot: &ClusterSnapshot) {
+        let reason = cause.label();
+        let [pool, capacity_type, _] = labels(&claim.meta.labels);
+        let policy = match cause {
+            Cause::Disrupted { consolidation_policy: Some(policy), .. } => policy_label(*policy),
+            _ => "",
+        };
+        let mode = match claim.node.termination_grace_period {
+            None => "graceful",
+            Some(grace) if SignedDuration::from(grace).is_positive() => "eventual",
+            Some(_) => "forceful",
+        };
+        let labels = [reason, pool, capacity_type, policy, mode];
+        self.add(&metric::CLAIMS_DISRUPTED, &labels);
+        let pods = snapshot.nodes_of(claim).flat_map(|node| snapshot.pods_on(node.name()));
+        let pods = pods.filter(|pod| pod.is_reschedulable()).count();
+        self.values().registry.add(&metric::PODS_DISRUPTED, &labels, pods as f64);
+    }
+
+    /// What disruption did. `took` is the look that it was part of.
+    pub(crate) fn disruption(&self, note: &DisruptionNote, round: &Round, took: Duration) {
+        match note {
+            DisruptionNote::Looked => {
+                self.observe(&metric::DISRUPTION_EVALUATION, &["", ""], took.as_secs_f64());
+                self.budgets(round);
             }
+            DisruptionNote::Started { method, reason, decision, nodes, .. } => {
+                let labels = [decision.metric(), reason.metric(), method.consolidation_type()];
+                self.add(&metric::DISRUPTION_DECISIONS, &labels);
+                for pool in nodes.keys() {
+                    self.add(&metric::DISRUPTION_DECISIONS_BY_POOL, &[pool, labels[0], labels[1], labels[2]]);
+                    if let Decision::TerminateFirst(why) = decision {
+                        self.add(&metric::DISRUPTION_TERMINATE_FIRST, &[pool, reason.metric(), why.label()]);
+                    }
+                }
+            }
+            DisruptionNote::Withdrawn { method, .. } => {
+                self.add(&metric::DISRUPTION_WITHDRAWN, &[method.consolidation_type()]);
+            }
+            DisruptionNote::Failed { method, reason, decision, .. } => {
+                let labels = [decision.metric(), reason.metric(), method.consolidation_type()];
+                self.add(&metric::DISRUPTION_FAILED, &labels);
+            }
+            DisruptionNote::Replaced { .. } | DisruptionNote::Done { .. } | DisruptionNote::BackedOff { .. } => {}
         }
-        text
+    }
+
+    fn budgets(&self, round: &Round) {
+        let mut values = self.values();
+        // Pools that are gone have no budgets any more.
+        values.registry.forget(&metric::POOLS_ALLOWED);
+        values.registry.forget(&metric::POOLS_CONSUMING);
+        for ((pool, reason), budget) in &round.budgets {
+            let allowed = match budget.allowed {
+                Allowance::AtMost(count) => count,
+                Allowance::Unlimited => budget.nodes,
+            };
+            let labels = [&**pool, Reason::metric(*reason)];
+            values.registry.set(&metric::POOLS_ALLOWED, &labels, f64::from(allowed));
+            values.registry.set(&metric::POOLS_CONSUMING, &labels, f64::from(budget.consuming));
+        }
+        for (method, count) in &round.eligible {
+            let labels = [method.label(), method.consolidation_type()];
+            values.registry.set(&metric::DISRUPTION_ELIGIBLE, &labels, f64::from(*count));
+        }
+    }
+
+    pub(crate) fn drained(&self, claim: &NodeClaim) {
+        self.add(&metric::NODES_DRAINED, &[claim.pool().unwrap_or_default()]);
+    }
+
+    pub(crate) fn eviction_answered(&self, code: u16) {
+        self.add(&metric::PODS_EVICTIONS, &[&code.to_string()]);
+    }
+
+    pub(crate) fn pod_drained(&self, reason: &str) {
+        self.add(&metric::PODS_DRAINED, &[reason]);
+    }
+
+    pub(crate) fn pod_bound(&self, pod: &Pod, decided: Option<Timestamp>, now: Timestamp) {
+        let devices = uses_devices(pod);
+        self.observe(&metric::PODS_BOUND, &[devices], seconds(pod.meta.created, now));
+        if let Some(decided) = decided {
+            self.observe(&metric::PODS_PROVISIONING_BOUND, &[devices], seconds(decided, now));
+        }
+    }
+
+    pub(crate) fn pod_started(&self, pod: &Pod, decided: Option<Timestamp>, now: Timestamp) {
+        self.observe(&metric::PODS_STARTUP, &[], seconds(pod.meta.created, now));
+        if let Some(decided) = decided {
+            self.observe(&metric::PODS_PROVISIONING_STARTUP, &[], seconds(decided, now));
+        }
+    }
+
+    pub(crate) fn pod_decided(&self, first_seen: Timestamp, now: Timestamp) {
+        self.observe(&metric::PODS_DECISION, &[], seconds(first_seen, now));
+    }
+
+    pub(crate) fn scheduled(&self, took: Duration) {
+        self.observe(&metric::SCHEDULER_DURATION, &["provisioner"], took.as_secs_f64());
+    }
+
+    /// A call to the provider, with its error if it failed.
+    pub(crate) fn called(&self, call: &CloudCall<'_>, took: Duration, error: Option<&str>) {
+        let CloudCall { controller, method, provider, pool } = *call;
+        self.observe(&metric::CLOUD_DURATION, &[controller, method, provider], took.as_secs_f64());
+        if let Some(error) = error {
+            self.add(&metric::CLOUD_ERRORS, &[controller, method, provider, error, pool]);
+        }
+    }
+
+    pub(crate) fn claim_condition(&self, change: &Transition<'_>) {
+        self.condition(&metric::CLAIM_CONDITION_TRANSITIONS, Some(&metric::CLAIM_CONDITION_TRANSITION), change);
+    }
+
+    pub(crate) fn pool_condition(&self, change: &Transition<'_>) {
+        self.condition(&metric::POOL_CONDITION_TRANSITIONS, Some(&metric::POOL_CONDITION_TRANSITION), change);
+    }
+
+    fn condition(
+        &self,
+        count: &'static metric::Metric,
+        lasted: Option<&'static metric::Metric>,
+        change: &Transition<'_>,
+    ) {
+        let Transition { before, now } = change;
+        self.add(count, &[&now.kind, now.status.as_str(), &now.reason]);
+        if let (Some(before), Some(lasted)) = (before, lasted) {
+            let labels = [&*now.kind, before.status.as_str(), now.status.as_str()];
+            self.observe(lasted, &labels, seconds(before.since, now.since));
+        }
+    }
+
+    /// Whether nobody has told this about the claim before.
+    fn is_first(&self, uid: &Arc<str>, what: &'static str) -> bool {
+        self.values().counted.insert((Arc::clone(uid), what))
+    }
+
+    fn set(&self, metric: &'static metric::Metric, labels: &[&str], value: f64) {
+        self.values().registry.set(metric, labels, value);
+    }
+
+    fn add(&self, metric: &'static metric::Metric, labels: &[&str]) {
+        self.values().registry.add(metric, labels, 1.0);
+    }
+
+    fn observe(&self, metric: &'static metric::Metric, labels: &[&str], value: f64) {
+        self.values().registry.observe(metric, labels, value);
     }
 
     fn values(&self) -> MutexGuard<'_, Values> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Values {
-    fn set(&mut self, name: Name, labels: &[(&str, &str)], value: u64) {
-        *self.at(name, labels) = value;
-    }
+/// What was asked of the provider, and by whom.
+#[derive(Debug, Clone, Copy)]
+pub struct CloudCall<'a> {
+    pub controller: &'static str,
+    pub method: &'static str,
+    pub provider: &'static str,
+    /// Empty if it is about no pool.
+    pub pool: &'a str,
+}
 
-    fn count(&mut self, name: Name, labels: &[(&str, &str)]) {
-        *self.at(name, labels) += 1;
-    }
+/// Conditions whose status is another than before.
+pub fn transitions<'a>(before: Option<&'a Conditions>, now: &'a Conditions) -> impl Iterator<Item = Transition<'a>> {
+    now.0.iter().filter_map(move |now| {
+        let before = before.and_then(|before| before.get(&now.kind));
+        let is_same = before.is_some_and(|before| before.status == now.status);
+        (!is_same).then_some(Transition { before, now })
+    })
+}
 
-    fn at(&mut self, name: Name, labels: &[(&str, &str)]) -> &mut u64 {
-        // Names and labels of Kubernetes have no quotes, but a version could.
-        let label = |(key, value): &(&str, &str)| format!("{key}=\"{}\"", value.escape_default());
-        let labels: Vec<String> = labels.iter().map(label).collect();
-        self.values.entry(name).or_default().entry(labels.join(",")).or_default()
+/// The metric label `consolidation_policy`.
+const fn policy_label(policy: ConsolidationPolicy) -> &'static str {
+    match policy {
+        ConsolidationPolicy::WhenEmpty => "when_empty",
+        ConsolidationPolicy::WhenEmptyOrUnderutilized => "when_empty_or_underutilized",
+        ConsolidationPolicy::Balanced => "balanced",
     }
+}
+
+/// Pool, capacity type and zone.
+fn labels(labels: &kerf_model::cluster::Texts) -> [&str; 3] {
+    [label::NODEPOOL, label::CAPACITY_TYPE, label::ZONE]
+        .map(|key| labels.get(key).map(AsRef::as_ref).unwrap_or_default())
+}
+
+fn since_deletion(deleting: Option<Timestamp>, now: Timestamp) -> Option<f64> {
+    deleting.map(|deleting| seconds(deleting, now))
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64().max(0.0)
+}
+
+const fn uses_devices(pod: &Pod) -> &'static str {
+    if pod.uses_resource_claims { "true" } else { "false" }
 }
 
 #[cfg(test)]
 mod tests {
-    use kerf_lifecycle::Cause;
     use kerf_model::cluster::ObjectName;
     use kerf_model::effect::Target;
 
     use super::*;
 
-    #[test]
-    fn a_note_that_is_repeated_counts_once() {
-        let metrics = Metrics::new("1");
+    #[tokio::test]
+    async fn a_note_that_is_repeated_counts_once() {
+        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, Some("lease"));
         let claim = Target { name: ObjectName::of_cluster("a"), uid: Arc::from("u") };
         let note = Note::GivenUp { claim, cause: Cause::Expired };
-        assert!(metrics.note(&note, "general"));
-        assert!(!metrics.note(&note, "general"));
-        let line = "karpenter_nodeclaims_disrupted_total{nodepool=\"general\",reason=\"expired\"} 1\n";
-        assert!(metrics.text().contains(line), "{}", metrics.text());
+        let snapshot = ClusterSnapshot::default();
+        assert!(metrics.note(&note, &snapshot));
+        assert!(!metrics.note(&note, &snapshot));
+        let text = metrics.text().await;
+        assert!(text.contains("karpenter_build_info{version=\"1\","), "{text}");
+        assert!(text.contains("leader_election_master_status{name=\"lease\"} 0\n"), "{text}");
     }
 }

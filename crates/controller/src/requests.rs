@@ -1,11 +1,14 @@
 //! One request to the API, and what its refusal means.
 
+use std::time::Duration;
+
 use http::Request as HttpRequest;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use kerf_api::write::{ApiWrite, Request};
 use kerf_model::effect::WriteError;
 use kube::Client;
 use serde_json::Value;
+use tokio::time::timeout;
 
 /// What has become of a write.
 #[derive(Debug)]
@@ -16,8 +19,19 @@ pub enum Done {
     Already,
 }
 
+/// A server that takes longer has lost the request, or does not know any more who asked.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// A write that did not happen.
+#[derive(Debug)]
+pub struct Refused {
+    /// The server's answer; 0 if there was none.
+    pub code: u16,
+    pub error: WriteError,
+}
+
 /// Sends one write. `previous` is the version that the write before it was answered with.
-pub async fn send(client: &Client, write: &ApiWrite, previous: Option<&str>) -> Result<Done, WriteError> {
+pub async fn send(client: &Client, write: &ApiWrite, previous: Option<&str>) -> Result<Done, Refused> {
     let (method, content_type) = match &write.request {
         Request::Create(_) | Request::Evict { .. } => ("POST", "application/json"),
         Request::MergePatch { .. } => ("PATCH", "application/merge-patch+json"),
@@ -29,8 +43,12 @@ pub async fn send(client: &Client, write: &ApiWrite, previous: Option<&str>) -> 
         .header(CONTENT_TYPE, content_type)
         .header(ACCEPT, "application/json")
         .body(write.body(previous).to_string().into_bytes())
-        .map_err(|error| WriteError::Invalid { message: error.to_string() })?;
-    match client.request::<Value>(request).await {
+        .map_err(|error| Refused { code: 0, error: WriteError::Invalid { message: error.to_string() } })?;
+    let Ok(answer) = timeout(ANSWER_WITHIN, client.request::<Value>(request)).await else {
+        let error = WriteError::Unavailable { message: "the server does not answer".to_owned() };
+        return Err(Refused { code: 0, error });
+    };
+    match answer {
         Ok(answer) => {
             let version = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned);
             Ok(Done::Written { version })
@@ -39,8 +57,8 @@ pub async fn send(client: &Client, write: &ApiWrite, previous: Option<&str>) -> 
             (Request::Create(_), Refusal { code: 409, .. }) => Ok(Done::Already),
             // Gone, or another object has taken the name.
             (Request::Delete { .. }, Refusal { code: 404 | 409, .. }) => Ok(Done::Already),
-            (Request::Evict { .. }, refusal) => Err(refusal.of_eviction()),
-            (_, refusal) => Err(refusal.into()),
+            (Request::Evict { .. }, refusal) => Err(Refused { code: refusal.code, error: refusal.of_eviction() }),
+            (_, refusal) => Err(Refused { code: refusal.code, error: refusal.into() }),
         },
     }
 }

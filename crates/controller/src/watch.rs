@@ -2,39 +2,56 @@
 //!
 //! Each kind has its own watch and its own back-off, so that a kind that cannot be listed does not slow down the others.
 //! The engine hears that everything was seen once when the first list of the last kind is in.
+//!
+//! After any failure the kind is listed anew, and until then nothing is decided: what was seen last may be long past, and
+//! a watch that merely goes on does not say when it has caught up.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::{StreamExt, pin_mut};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kerf_api::Provider;
-use kerf_api::change::{Reader, Watched, WatchedKind};
+use kerf_api::capacity_buffer::CapacityBuffer;
+use kerf_api::change::{Features, Reader, Watched, WatchedKind};
 use kerf_api::lenient::Lenient;
 use kerf_api::maintenance_window::MaintenanceWindow;
 use kerf_api::node_claim::NodeClaim;
+use kerf_api::node_overlay::NodeOverlay;
 use kerf_api::node_pool::NodePool;
 use kerf_api::slim::{
     SlimCsiNode, SlimDaemonSet, SlimNamespace, SlimNode, SlimNodeClass, SlimPersistentVolume,
-    SlimPersistentVolumeClaim, SlimPod, SlimPodDisruptionBudget, SlimStorageClass, SlimVolumeAttachment,
+    SlimPersistentVolumeClaim, SlimPod, SlimPodDisruptionBudget, SlimPodTemplateObject, SlimService, SlimStorageClass,
+    SlimVolumeAttachment, SlimWorkload,
 };
 use kerf_model::change::Input;
 use kube::core::ApiResource;
+use kube::runtime::watcher as watch_api;
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watch_api};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::brain::Heard;
+use crate::cloud::chain;
+
+/// Between two tries; the last one again and again. Short, because a server that is back is waited for by everybody.
+const PAUSES: [Duration; 4] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(5)];
 
 /// Starts a watch for each kind, in tasks of `tasks`.
-pub fn start(client: &Client, provider: Provider, queue: &mpsc::Sender<Heard>, tasks: &mut JoinSet<()>) {
-    let kinds = WatchedKind::all(provider);
+pub fn start(
+    client: &Client,
+    (provider, features): (Provider, Features),
+    queue: &mpsc::Sender<Heard>,
+    tasks: &mut JoinSet<()>,
+) {
+    let kinds: Vec<WatchedKind> = WatchedKind::all(provider).into_iter().chain(features.kinds()).collect();
     let missing = Arc::new(AtomicUsize::new(kinds.len()));
     for kind in kinds {
         let watch = Watch {
@@ -75,6 +92,16 @@ pub fn start(client: &Client, provider: Provider, queue: &mpsc::Sender<Heard>, t
             WatchedKind::StorageClass => drop(tasks.spawn(watch.run::<Lenient<SlimStorageClass>>(Api::all(client)))),
             WatchedKind::CsiNode => drop(tasks.spawn(watch.run::<Lenient<SlimCsiNode>>(Api::all(client)))),
             WatchedKind::Namespace => drop(tasks.spawn(watch.run::<Lenient<SlimNamespace>>(Api::all(client)))),
+            WatchedKind::NodeOverlay => drop(tasks.spawn(watch.run::<Lenient<NodeOverlay>>(Api::all(client)))),
+            WatchedKind::CapacityBuffer => drop(tasks.spawn(watch.run::<Lenient<CapacityBuffer>>(Api::all(client)))),
+            WatchedKind::PodTemplate => {
+                drop(tasks.spawn(watch.run::<Lenient<SlimPodTemplateObject>>(Api::all(client))));
+            }
+            WatchedKind::Workload(_) => {
+                let resource = ApiResource::from(kind.api_kind());
+                drop(tasks.spawn(watch.run::<Lenient<SlimWorkload>>(Api::all_with(client, &resource))));
+            }
+            WatchedKind::Service => drop(tasks.spawn(watch.run::<Lenient<SlimService>>(Api::all(client)))),
         }
     }
 }
@@ -95,22 +122,41 @@ struct Watch {
 /// Nobody listens any more.
 struct Closed;
 
+struct Failed(watcher::Error);
+
 impl Watch {
     async fn run<K>(mut self, api: Api<K>)
     where
         K: Watched + Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        let events = watch_api(api, watcher::Config::default()).default_backoff();
-        pin_mut!(events);
-        while let Some(event) = events.next().await {
-            let heard = match event {
-                Ok(event) => self.take(event).await,
-                Err(error) => self.failed(&error).await,
-            };
-            if heard.is_err() {
+        let mut failures = 0;
+        loop {
+            let Err(Failed(error)) = self.follow(api.clone(), &mut failures).await else { return };
+            if self.failed(&error, failures).await.is_err() {
                 return;
             }
+            tokio::time::sleep(PAUSES[failures.min(PAUSES.len() - 1)]).await;
+            failures += 1;
         }
+    }
+
+    /// Lists and watches until that fails, or nobody listens any more.
+    async fn follow<K>(&mut self, api: Api<K>, failures: &mut usize) -> Result<Closed, Failed>
+    where
+        K: Watched + Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let events = watch_api(api, watcher::Config::default());
+        pin_mut!(events);
+        while let Some(event) = events.next().await {
+            let event = event.map_err(Failed)?;
+            if matches!(event, Event::InitDone) {
+                *failures = 0;
+            }
+            if self.take(event).await.is_err() {
+                break;
+            }
+        }
+        Ok(Closed)
     }
 
     async fn take<K: Watched + Resource>(&mut self, event: Event<K>) -> Result<(), Closed> {
@@ -137,6 +183,7 @@ impl Watch {
                 for (namespace, name) in known.difference(&self.known.clone()).cloned() {
                     self.gone(&ObjectMeta { namespace, name, ..ObjectMeta::default() }).await?;
                 }
+                self.tell(Heard::Current(self.kind.api_kind().kind)).await?;
                 self.first_list_done().await
             }
         }
@@ -162,13 +209,23 @@ impl Watch {
         self.say(Input::Change(self.kind.gone(meta))).await
     }
 
-    async fn failed(&mut self, error: &watcher::Error) -> Result<(), Closed> {
-        // Karpenter's own definitions lack this kind: a cluster that has not got it has no windows.
-        if self.kind == WatchedKind::MaintenanceWindow && is_unknown_kind(error) {
-            return self.first_list_done().await;
+    async fn failed(&mut self, error: &watcher::Error, failures: usize) -> Result<(), Closed> {
+        let kind = self.kind.api_kind();
+        if is_unknown_kind(error) {
+            // Karpenter's own definitions lack this kind: a cluster that has not got it has no windows.
+            if self.kind == WatchedKind::MaintenanceWindow {
+                return self.first_list_done().await;
+            }
+            if failures == 0 {
+                error!(
+                    kind = kind.kind,
+                    "this kind is not served: install it with `kerf crds | kubectl apply --server-side -f -`"
+                );
+            }
+        } else {
+            warn!(kind = kind.kind, error = chain(error), "the watch failed; listing anew");
         }
-        warn!(kind = self.kind.api_kind().kind, error = %error, "the watch failed and starts again");
-        Ok(())
+        self.tell(Heard::Outdated(kind.kind)).await
     }
 
     async fn first_list_done(&mut self) -> Result<(), Closed> {
@@ -184,7 +241,11 @@ impl Watch {
     }
 
     async fn say(&self, input: Input) -> Result<(), Closed> {
-        self.queue.send(Heard::Input(input)).await.map_err(|_| Closed)
+        self.tell(Heard::Input(input)).await
+    }
+
+    async fn tell(&self, heard: Heard) -> Result<(), Closed> {
+        self.queue.send(heard).await.map_err(|_| Closed)
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Item {
     Pool(Arc<str>),
     Claim(Arc<str>),
     Node(Arc<str>),
+    Overlay(Arc<str>),
+    Buffer(ObjectName),
     /// Instances without claims, and claims without instances.
     Garbage,
 }
@@ -53,6 +55,14 @@ impl Agenda {
         items
     }
 
+    /// Buffers that are to be looked at, whatever else is.
+    pub fn take_buffers(&mut self) -> BTreeSet<Item> {
+        let is_buffer = |item: &Item| matches!(item, Item::Buffer(_));
+        let (buffers, others) = std::mem::take(&mut self.touched).into_iter().partition(is_buffer);
+        self.touched = others;
+        buffers
+    }
+
     pub fn next_due(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(at, _)| *at)
     }
@@ -70,7 +80,10 @@ impl Agenda {
     pub fn hear(&mut self, input: &Input, snapshot: &ClusterSnapshot) {
         match input {
             Input::Change(change) => self.see(change, snapshot),
-            Input::Launched { claim, .. } | Input::Terminated { claim, .. } => {
+            Input::Launched { claim, .. }
+            | Input::Terminated { claim, .. }
+            | Input::DriftFound { claim, .. }
+            | Input::Rebooted { claim, .. } => {
                 self.claim_by_name(&claim.name.name, snapshot);
             }
             Input::Instances(_) => self.touch(Item::Garbage),
@@ -118,12 +131,17 @@ impl Agenda {
             Change::MaintenanceWindow(..) => {
                 self.touched.extend(snapshot.claims().map(|claim| Item::Claim(claim.name().clone())));
             }
+            Change::NodeOverlay(name, _) => self.touch(Item::Overlay(name.name.clone())),
+            Change::CapacityBuffer(name, _) => self.touch(Item::Buffer(name.clone())),
             Change::DaemonSet(..)
             | Change::PersistentVolumeClaim(..)
             | Change::PersistentVolume(..)
             | Change::StorageClass(..)
             | Change::CsiNode(..)
-            | Change::Namespace(..) => {}
+            | Change::Namespace(..)
+            | Change::PodTemplate(..)
+            | Change::Workload(..)
+            | Change::Service(..) => {}
         }
     }
 
@@ -170,7 +188,11 @@ impl Agenda {
     fn failed(&mut self, effect: &kerf_model::effect::Effect, snapshot: &ClusterSnapshot) {
         use kerf_model::effect::Effect;
         match effect {
-            Effect::PatchClaim(target, _) | Effect::DeleteClaim(target) | Effect::Launch { claim: target } => {
+            Effect::PatchClaim(target, _)
+            | Effect::DeleteClaim(target)
+            | Effect::Launch { claim: target }
+            | Effect::CheckDrift { claim: target }
+            | Effect::Reboot { claim: target, .. } => {
                 self.claim_by_name(&target.name.name, snapshot);
             }
             Effect::Terminate { claim, .. } => self.claim_by_name(&claim.name.name, snapshot),
@@ -186,8 +208,16 @@ impl Agenda {
             }
             Effect::FindInstance { provider_id } => self.instance(provider_id, snapshot),
             Effect::ListInstances | Effect::TerminateOrphan { .. } => self.touch(Item::Garbage),
+            Effect::PatchOverlay(target, _) => self.touch(Item::Overlay(target.name.name.clone())),
+            Effect::PatchBuffer(target, _) => self.touch(Item::Buffer(target.name.clone())),
             Effect::CreateClaim(_) | Effect::Publish(_) => {}
         }
+    }
+
+    /// What the cloud offers has changed: claims of those pools may have drifted.
+    pub fn offers_changed(&mut self, pools: &BTreeSet<Arc<str>>, snapshot: &ClusterSnapshot) {
+        let claims = snapshot.claims().filter(|claim| claim.pool().is_some_and(|pool| pools.contains(pool)));
+        self.touched.extend(claims.map(|claim| Item::Claim(claim.name().clone())));
     }
 
     fn deleting_nodes(&mut self, snapshot: &ClusterSnapshot) {

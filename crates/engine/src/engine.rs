@@ -4,18 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_disruption::{Held, Round, Verdict};
 use kerf_lifecycle::pool::{self, Totals};
 use kerf_lifecycle::{Memory, Note, Steps, View, claim, garbage, node};
 use kerf_model::change::{Change, Input};
 use kerf_model::cloud::Instance;
-use kerf_model::cluster::{InstanceType, ObjectName};
+use kerf_model::cluster::{InstanceType, NodeOverlay, ObjectName, StoredPool};
 use kerf_model::effect::Effect;
 use kerf_model::snapshot::ClusterSnapshot;
+use kerf_scheduling::{Catalogues, Schedule};
 
 use crate::agenda::{Agenda, Item};
 use crate::batch::Batch;
+use crate::buffers::{self, Buffers};
+use crate::commands::Command;
+use crate::disruption::{Disruption, Facts};
+use crate::notes::DisruptionNote;
 use crate::outstanding::Outstanding;
-use crate::provisioning::{self, Expected, PodVerdict};
+use crate::overlays::Overlays;
+use crate::provisioning::{self, Expected, Offers, PodVerdict, Waiting};
 use crate::settings::Settings;
 
 /// Pods that still wait are looked at again this often, though nothing was heard of them.
@@ -33,8 +40,11 @@ pub struct Engine {
     /// When waiting pods are looked at without being heard of.
     retry: Option<Timestamp>,
     types: BTreeMap<Arc<str>, Arc<[InstanceType]>>,
+    overlays: Overlays,
+    buffers: Buffers,
     expected: Expected,
     verdicts: BTreeMap<ObjectName, PodVerdict>,
+    disruption: Disruption,
     /// The cloud's list, until it has been compared with the cluster.
     instances: Option<Vec<Instance>>,
     is_synced: bool,
@@ -47,6 +57,8 @@ pub struct Output {
     pub effects: Vec<Effect>,
     /// What they mean, for metrics and logs.
     pub notes: Vec<Note>,
+    /// What disruption did, for metrics and logs.
+    pub disruption: Vec<DisruptionNote>,
     /// Call again at this time if nothing is heard before.
     pub wake: Option<Timestamp>,
 }
@@ -62,8 +74,11 @@ impl Engine {
             batch: Batch::default(),
             retry: None,
             types: BTreeMap::new(),
+            overlays: Overlays::default(),
+            buffers: Buffers::default(),
             expected: Expected::default(),
             verdicts: BTreeMap::new(),
+            disruption: Disruption::default(),
             instances: None,
             is_synced: false,
         }
@@ -79,6 +94,36 @@ impl Engine {
         &self.verdicts
     }
 
+    /// By node, or claim without one: for how many pods of capacity buffers it keeps room. Such a node is not empty.
+    pub fn buffered(&self) -> &BTreeMap<Arc<str>, u32> {
+        self.buffers.on_hosts()
+    }
+
+    /// By claim: why its node stays or goes, as of the last round.
+    pub fn node_verdicts(&self) -> &BTreeMap<Arc<str>, Verdict> {
+        self.disruption.verdicts()
+    }
+
+    /// The last round of disruption, with its budgets and what could have been chosen.
+    pub fn round(&self) -> &Round {
+        self.disruption.round()
+    }
+
+    /// Disruptions under way.
+    pub fn commands(&self) -> &[Command] {
+        self.disruption.commands()
+    }
+
+    /// Proposals that wait for their second look.
+    pub fn held(&self) -> &[Held] {
+        self.disruption.held()
+    }
+
+    /// What disruption remembers between rounds: nominations, back-offs, recent moves.
+    pub fn disruption_memory(&self) -> &kerf_disruption::Memory {
+        self.disruption.memory()
+    }
+
     /// One look at the cluster. `now` never goes back.
     pub fn handle(&mut self, inputs: impl IntoIterator<Item = Input>, now: Timestamp) -> Output {
         for input in inputs {
@@ -92,6 +137,9 @@ impl Engine {
             let steps = garbage::collect(&instances, self.view(now));
             self.take(steps, now, &mut output);
         }
+        self.overlay(now);
+        // Before the objects are looked at, because it says what is to be written on them.
+        self.disrupt(now, &mut output);
         let items = self.agenda.take(now);
         // Made once for all pools, and only if one is looked at.
         let has_pool = items.iter().any(|item| matches!(item, Item::Pool(_)));
@@ -100,13 +148,15 @@ impl Engine {
             self.look_at(item, &totals, now, &mut output);
         }
         self.provision(now, &mut output);
-        output.wake = [self.agenda.next_due(), self.next_round(now)].into_iter().flatten().min();
+        let wakes = [self.agenda.next_due(), self.next_round(now), self.disruption.next_due(&self.settings)];
+        output.wake = wakes.into_iter().flatten().min();
         output
     }
 
     fn hear(&mut self, input: Input, now: Timestamp) {
         self.memory.hear(&input, &self.snapshot, now);
         self.agenda.hear(&input, &self.snapshot);
+        self.disruption.hear(&input, &self.snapshot);
         match input {
             Input::Change(change) => {
                 self.see(&change, now);
@@ -115,13 +165,12 @@ impl Engine {
             }
             Input::Synced => {
                 self.is_synced = true;
+                self.disruption.synced(&self.snapshot);
                 self.agenda.touch_all(&self.snapshot);
                 self.retry = Some(now);
             }
-            Input::Catalogue(types) => {
-                self.types = types;
-                self.retry = Some(now);
-            }
+            Input::Catalogue(types) if self.settings.node_overlays => self.overlays.hear(types),
+            Input::Catalogue(types) => self.offer(types, now),
             Input::WriteFailed { effect, .. } => {
                 self.outstanding.failed(&effect, now);
                 if let Effect::CreateClaim(claim) = *effect {
@@ -130,8 +179,33 @@ impl Engine {
                 }
             }
             Input::Instances(instances) => self.instances = Some(instances),
-            Input::Launched { .. } | Input::Terminated { .. } | Input::InstanceFound { .. } | Input::Interrupted(_) => {
-            }
+            Input::Launched { .. }
+            | Input::Terminated { .. }
+            | Input::InstanceFound { .. }
+            | Input::DriftFound { .. }
+            | Input::Rebooted { .. }
+            | Input::Interrupted(_) => {}
+        }
+    }
+
+    /// What may be launched from now on.
+    fn offer(&mut self, types: Catalogues, now: Timestamp) {
+        let is_other = |(pool, new): &(&Arc<str>, &Arc<[InstanceType]>)| self.types.get(*pool) != Some(new);
+        let changed = types.iter().filter(is_other).map(|(pool, _)| pool.clone()).collect();
+        self.agenda.offers_changed(&changed, &self.snapshot);
+        self.types = types;
+        self.retry = Some(now);
+    }
+
+    /// Puts overlays on the catalogue, if one of the two has changed.
+    fn overlay(&mut self, now: Timestamp) {
+        if !self.settings.node_overlays {
+            return;
+        }
+        let Some(types) = self.overlays.refresh(&self.snapshot, &self.settings.labels) else { return };
+        self.offer(types, now);
+        for overlay in self.snapshot.overlays() {
+            self.agenda.touch(Item::Overlay(overlay.meta.name.name.clone()));
         }
     }
 
@@ -151,7 +225,27 @@ impl Engine {
                     self.retry = Some(now);
                 }
             }
-            Change::NodePool(..) | Change::NodeClass(..) => self.retry = Some(now),
+            Change::NodePool(name, pool) => {
+                let generation = |pool: &Arc<StoredPool>| pool.meta.generation;
+                if pool.as_ref().map(generation) != self.snapshot.pool(&name.name).map(generation) {
+                    self.overlays.touch();
+                }
+                self.retry = Some(now);
+            }
+            Change::NodeClass(..) => self.retry = Some(now),
+            Change::NodeOverlay(name, overlay) => {
+                let generation = |overlay: &Arc<NodeOverlay>| overlay.meta.generation;
+                if overlay.as_ref().map(generation) != self.snapshot.overlay(&name.name).map(generation) {
+                    self.overlays.touch();
+                }
+            }
+            // Its nodes may be needed, or needed no more.
+            Change::CapacityBuffer(..) | Change::PodTemplate(..) => self.retry = Some(now),
+            Change::Workload(kind, name, _) => {
+                if Buffers::refers_to(&self.snapshot, *kind, name) {
+                    self.retry = Some(now);
+                }
+            }
             Change::Node(..)
             | Change::NodeClaim(..)
             | Change::DaemonSet(..)
@@ -162,12 +256,21 @@ impl Engine {
             | Change::PersistentVolume(..)
             | Change::StorageClass(..)
             | Change::CsiNode(..)
-            | Change::Namespace(..) => {}
+            | Change::Namespace(..)
+            | Change::Service(..) => {}
         }
     }
 
     fn view(&self, now: Timestamp) -> View<'_> {
-        View { snapshot: &self.snapshot, memory: &self.memory, settings: &self.settings.lifecycle, now }
+        View {
+            snapshot: &self.snapshot,
+            memory: &self.memory,
+            settings: &self.settings.lifecycle,
+            types: &self.types,
+            rules: &self.settings.labels,
+            marks: self.disruption.marks(),
+            now,
+        }
     }
 
     fn look_at(&mut self, item: Item, totals: &Totals, now: Timestamp, output: &mut Output) {
@@ -176,6 +279,8 @@ impl Engine {
             Item::Claim(name) => self.snapshot.claim(name).map(|object| claim::next(object, view)),
             Item::Node(name) => self.snapshot.node(name).map(|object| node::next(object, view)),
             Item::Pool(name) => self.snapshot.pool(name).map(|object| pool::next(object, totals, view)),
+            Item::Overlay(name) => self.snapshot.overlay(name).map(|object| self.overlays.steps(object, now)),
+            Item::Buffer(name) => self.snapshot.buffer(name).map(|object| self.buffers.steps(object, now)),
             Item::Garbage => Some(garbage::next(view)),
         };
         let steps = steps.unwrap_or_default();
@@ -191,8 +296,27 @@ impl Engine {
     /// The steps will be done.
     fn take(&mut self, steps: Steps, now: Timestamp, output: &mut Output) {
         self.memory.took(&steps, &self.snapshot, now);
-        output.effects.extend(steps.effects);
+        output.effects.extend(steps.effects.into_iter().filter(|effect| self.outstanding.is_new(effect, now)));
         output.notes.extend(steps.notes);
+    }
+
+    /// Commands go on, proposals become commands, and the cluster is looked at for new ones.
+    fn disrupt(&mut self, now: Timestamp, output: &mut Output) {
+        if self.disruption.next_due(&self.settings).is_none_or(|at| now < at) && !self.disruption.is_touched() {
+            return;
+        }
+        let facts = Facts {
+            snapshot: &self.snapshot,
+            types: &self.types,
+            overlays: &self.overlays,
+            buffers: self.buffers.on_hosts(),
+            settings: &self.settings,
+            now,
+        };
+        let done = self.disruption.go_on(facts, self.outstanding.deleted_claims(now));
+        done.touched.into_iter().for_each(|claim| self.agenda.touch(Item::Claim(claim)));
+        output.disruption.extend(done.told);
+        self.take(Steps { effects: done.effects, notes: done.notes, wake: None }, now, output);
     }
 
     /// When the next round may be due.
@@ -209,14 +333,41 @@ impl Engine {
         }
         self.batch.close();
         self.expected.refresh(&self.snapshot, now);
-        let pods = provisioning::waiting_pods(&self.snapshot, &self.expected, now);
-        self.retry = (!pods.is_empty()).then(|| later(now, LOOK_AGAIN));
-        if pods.is_empty() {
-            return;
+        if self.settings.capacity_buffers {
+            self.buffers.resolve(&self.snapshot);
         }
-        let round = provisioning::round(&self.snapshot, &self.types, pods, &self.settings);
+        let waiting = Waiting {
+            pods: provisioning::waiting_pods(&self.snapshot, &self.expected, now),
+            virtual_pods: self.expected.without_place(self.buffers.pods().cloned()),
+        };
+        self.retry = match (waiting.pods.is_empty(), self.buffers.is_empty()) {
+            (false, _) => Some(later(now, LOOK_AGAIN)),
+            (true, false) => Some(later(now, buffers::LOOK_AGAIN)),
+            (true, true) => None,
+        };
+        let has_buffers = !self.buffers.is_empty();
+        if waiting.pods.is_empty() && !has_buffers {
+            return self.buffers.observe(&Schedule::default());
+        }
+        let offers = Offers { types: &self.types, overlays: &self.overlays };
+        let round = provisioning::round(&self.snapshot, offers, waiting, &self.settings, now);
+        if has_buffers {
+            self.buffers.observe(&round.schedule);
+            for buffer in self.snapshot.buffers() {
+                self.agenda.touch(Item::Buffer(buffer.meta.name.clone()));
+            }
+            // Said at once: nothing else may wake the loop before the next round.
+            for item in self.agenda.take_buffers() {
+                self.look_at(item, &Totals::default(), now, output);
+            }
+        }
         output.effects.extend(round.effects);
         self.expected.add(round.planned, now);
+        let hosts = round.verdicts.values().filter_map(|verdict| match verdict {
+            PodVerdict::Fits(host) => Some(host),
+            PodVerdict::Planned { .. } | PodVerdict::NoPlace(_) => None,
+        });
+        self.disruption.nominate(hosts, &self.settings, now);
         self.verdicts.extend(round.verdicts);
     }
 }

@@ -15,12 +15,19 @@
 
 mod agenda;
 mod batch;
+mod buffers;
+pub mod commands;
+mod disruption;
 mod engine;
 mod names;
+mod notes;
 mod outstanding;
+mod overlays;
+mod pool_stamp;
 pub mod provisioning;
 mod settings;
 
 pub use engine::{Engine, Output};
+pub use notes::DisruptionNote;
 pub use provisioning::PodVerdict;
 pub use settings::Settings;

@@ -4,9 +4,10 @@
 //! of the object: sending it would only give a conflict. What is lost is asked for again after a while.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::effect::Effect;
+use kerf_model::effect::{Effect, Target};
 
 use crate::agenda::Item;
 
@@ -18,6 +19,14 @@ const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Outstanding {
     asked: BTreeMap<Item, Asked>,
+    /// Deletions under way, by whomever they were asked for.
+    deletions: BTreeMap<Deleted, Timestamp>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Deleted {
+    Claim(Target),
+    Node(Target),
 }
 
 #[derive(Debug)]
@@ -45,10 +54,59 @@ impl Outstanding {
         matters.then_some(repeat_at)
     }
 
+    /// Whether the effect is to be sent. A deletion is not while the same one is on its way: several objects may want one
+    /// object gone, each for its reason.
+    pub fn is_new(&mut self, effect: &Effect, now: Timestamp) -> bool {
+        let Some(deleted) = Deleted::by(effect) else { return true };
+        if self.deletions.get(&deleted).is_some_and(|repeat_at| now < *repeat_at) {
+            return false;
+        }
+        self.deletions.retain(|_, repeat_at| now < *repeat_at);
+        self.deletions.insert(deleted, later(now, LOST_AFTER));
+        true
+    }
+
+    /// Claims whose deletion was asked for and may not be seen yet.
+    pub fn deleted_claims(&self, now: Timestamp) -> impl Iterator<Item = Arc<str>> {
+        let under_way = self.deletions.iter().filter(move |(_, repeat_at)| now < **repeat_at);
+        under_way.filter_map(|(deleted, _)| match deleted {
+            Deleted::Claim(target) => Some(target.name.name.clone()),
+            Deleted::Node(_) => None,
+        })
+    }
+
     /// A write did not happen: it need not be waited for.
     pub fn failed(&mut self, effect: &Effect, now: Timestamp) {
+        if let Some(deleted) = Deleted::by(effect) {
+            self.deletions.remove(&deleted);
+        }
         for asked in self.asked.values_mut().filter(|asked| asked.effects.contains(effect)) {
             asked.repeat_at = asked.repeat_at.min(later(now, RETRY_AFTER));
+        }
+    }
+}
+
+impl Deleted {
+    fn by(effect: &Effect) -> Option<Self> {
+        match effect {
+            Effect::DeleteClaim(target) => Some(Self::Claim(target.clone())),
+            Effect::DeleteNode(target) => Some(Self::Node(target.clone())),
+            Effect::CreateClaim(_)
+            | Effect::PatchClaim(..)
+            | Effect::PatchNode(..)
+            | Effect::PatchPool(..)
+            | Effect::EvictPod(_)
+            | Effect::DeletePod(..)
+            | Effect::Publish(_)
+            | Effect::Launch { .. }
+            | Effect::Terminate { .. }
+            | Effect::TerminateOrphan { .. }
+            | Effect::ListInstances
+            | Effect::FindInstance { .. }
+            | Effect::CheckDrift { .. }
+            | Effect::Reboot { .. }
+            | Effect::PatchOverlay(..)
+            | Effect::PatchBuffer(..) => None,
         }
     }
 }
@@ -60,6 +118,22 @@ fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerf_model::cluster::ObjectName;
+
+    /// A claim that its node and the expiry both wanted gone was deleted twice within a tenth of a second.
+    #[test]
+    fn an_object_is_deleted_once_by_whomever_it_is_wanted_and_again_when_that_failed_or_was_lost() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let target = |uid: &str| Target { name: ObjectName::of_cluster("a"), uid: Arc::from(uid) };
+        let mut outstanding = Outstanding::default();
+        assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(0)));
+        assert!(!outstanding.is_new(&Effect::DeleteClaim(target("1")), at(1)));
+        assert!(outstanding.is_new(&Effect::DeleteClaim(target("2")), at(1)), "another claim of that name");
+        assert!(outstanding.is_new(&Effect::DeleteNode(target("1")), at(1)));
+        outstanding.failed(&Effect::DeleteClaim(target("1")), at(2));
+        assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(3)));
+        assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(13)));
+    }
 
     /// A claim whose first patch was dropped on its way was never looked at again.
     #[test]

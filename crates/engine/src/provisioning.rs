@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::cluster::{InstanceType, NodeClaim, ObjectName, Pod, Texts, condition_kind as kind};
+use kerf_model::cluster::{NodeClaim, ObjectName, Pod, condition_kind as kind};
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget, NewClaim, Target};
-use kerf_model::label::annotation;
 use kerf_model::snapshot::ClusterSnapshot;
-use kerf_scheduling::{Host, Overall, PlannedClaim, Problem, Unplaced, pods_to_place, solve};
+use kerf_scheduling::{
+    Catalogues, Host, Overall, PlannedClaim, Problem, Schedule, Unplaced, is_virtual, pods_to_place, solve,
+};
 
 use crate::names::claim_name;
+use crate::overlays::Overlays;
+use crate::pool_stamp::pool_stamp;
 use crate::settings::Settings;
 
 /// Where a pod that needs a place will get it, or why nowhere. The current answer of `kerf why pod`.
@@ -30,6 +33,8 @@ pub enum PodVerdict {
 pub struct Round {
     pub effects: Vec<Effect>,
     pub verdicts: BTreeMap<ObjectName, PodVerdict>,
+    /// What it was decided from.
+    pub schedule: Schedule,
     /// New claims, and the pods they are for, by uid.
     pub planned: BTreeMap<Arc<str>, Vec<Arc<str>>>,
 }
@@ -58,10 +63,7 @@ fn is_unlaunched(claim: &NodeClaim) -> bool {
 /// Pods that need a place. Those that an unlaunched claim was made for have one: its size is not known yet, so they
 /// cannot be placed on it again, and must not get another.
 pub fn waiting_pods(snapshot: &ClusterSnapshot, expected: &Expected, now: Timestamp) -> Vec<Arc<Pod>> {
-    let mut pods = pods_to_place(snapshot, &BTreeSet::new(), now);
-    let taken: BTreeSet<&Arc<str>> = expected.claims.values().flat_map(|claim| &claim.pods).collect();
-    pods.retain(|pod| !taken.contains(&pod.meta.uid));
-    pods
+    expected.without_place(pods_to_place(snapshot, &BTreeSet::new(), now))
 }
 
 /// Claims that were asked for and are not launched yet. Only saves work: a claim that is forgotten here is found in the
@@ -81,6 +83,12 @@ impl Expected {
     pub fn add(&mut self, planned: BTreeMap<Arc<str>, Vec<Arc<str>>>, now: Timestamp) {
         let claims = planned.into_iter().map(|(name, pods)| (name, ExpectedClaim { pods, asked: now }));
         self.claims.extend(claims);
+    }
+
+    /// The pods that no claim under way was made for.
+    pub fn without_place(&self, pods: impl IntoIterator<Item = Arc<Pod>>) -> Vec<Arc<Pod>> {
+        let taken: BTreeSet<&Arc<str>> = self.claims.values().flat_map(|claim| &claim.pods).collect();
+        pods.into_iter().filter(|pod| !taken.contains(&pod.meta.uid)).collect()
     }
 
     /// Whether it was expected at all.
@@ -105,43 +113,102 @@ impl Expected {
     }
 }
 
+/// What a round decides about.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    pub pods: Vec<Arc<Pod>>,
+    /// Those of capacity buffers. They get what the others leave, and nobody is told of them.
+    pub virtual_pods: Vec<Arc<Pod>>,
+}
+
+/// What a round may launch.
+#[derive(Debug, Clone, Copy)]
+pub struct Offers<'a> {
+    pub types: &'a Catalogues,
+    pub(crate) overlays: &'a Overlays,
+}
+
+/// Places all waiting pods at once.
+///
+/// Room for pods to come must never cost a pod that is there its place. The scheduler tries pods by size and not by
+/// importance, so a schedule in which a pod lost its place to the buffers is thrown away: this round is for the pods
+/// alone, and the buffers come when those have their nodes.
+fn place(snapshot: &ClusterSnapshot, types: &Catalogues, waiting: Waiting, settings: &Settings) -> Schedule {
+    let Waiting { pods, virtual_pods } = waiting;
+    let pods = settings.default_spread.apply(pods, snapshot);
+    let virtual_pods = settings.default_spread.apply(virtual_pods, snapshot);
+    let ask = |pods: Vec<Arc<Pod>>| {
+        let problem = Problem {
+            pods,
+            excluded: BTreeSet::new(),
+            types: types.clone(),
+            rules: &settings.labels,
+            options: settings.scheduling,
+        };
+        solve(snapshot, &problem)
+    };
+    if virtual_pods.is_empty() {
+        return ask(pods);
+    }
+    let real = (!pods.is_empty()).then(|| ask(pods.clone()));
+    let both = ask(pods.into_iter().chain(virtual_pods).collect());
+    match real {
+        Some(real) if left_over(&both) > left_over(&real) => real,
+        Some(_) | None => both,
+    }
+}
+
+/// Real pods without a place.
+fn left_over(schedule: &Schedule) -> usize {
+    schedule.unplaced.iter().filter(|(pod, _)| !is_virtual(pod)).count()
+}
+
 /// Decides about all waiting pods at once.
 pub fn round(
     snapshot: &ClusterSnapshot,
-    types: &BTreeMap<Arc<str>, Arc<[InstanceType]>>,
-    pods: Vec<Arc<Pod>>,
+    offers: Offers<'_>,
+    waiting: Waiting,
     settings: &Settings,
+    now: Timestamp,
 ) -> Round {
-    let problem = Problem {
-        pods,
-        excluded: BTreeSet::new(),
-        types: types.clone(),
-        rules: &settings.labels,
-        options: settings.scheduling,
-    };
-    let schedule = solve(snapshot, &problem);
+    let schedule = place(snapshot, offers.types, waiting, settings);
     let mut round = Round::default();
     for on in &schedule.on_existing {
-        for pod in &on.pods {
+        for pod in on.pods.iter().filter(|pod| !is_virtual(pod)) {
             round.tell(nominated(pod, &on.host));
             round.verdicts.insert(pod.meta.name.clone(), PodVerdict::Fits(on.host.clone()));
         }
     }
     for planned in &schedule.new_claims {
-        round.open(planned, snapshot);
+        round.open(planned, snapshot, offers.overlays);
     }
-    for (pod, reason) in &schedule.unplaced {
-        round.tell(failed(pod, reason));
+    let is_settled = is_settled(snapshot, offers.types, now);
+    for (pod, reason) in schedule.unplaced.iter().filter(|(pod, _)| !is_virtual(pod)) {
+        round.tell(failed(pod, reason).filter(|_| is_settled));
         round.verdicts.insert(pod.meta.name.clone(), PodVerdict::NoPlace(reason.clone()));
     }
+    round.schedule = schedule;
     round
 }
 
+/// A pool that was just made is not ready, and has no instance types, for a moment.
+const SETTLES_WITHIN: SignedDuration = SignedDuration::from_secs(10);
+
+/// Whether what is said of a pod now will still be true in a moment: no pool is just coming up. When it has, the pods
+/// are looked at again.
+fn is_settled(snapshot: &ClusterSnapshot, types: &Catalogues, now: Timestamp) -> bool {
+    !snapshot.pools().any(|pool| {
+        let is_young = now.duration_since(pool.meta.created) < SETTLES_WITHIN;
+        let is_known = !pool.status.conditions.is_open(kind::READY) && types.contains_key(&pool.meta.name.name);
+        is_young && pool.spec.is_ok() && !is_known
+    })
+}
+
 impl Round {
-    fn open(&mut self, planned: &PlannedClaim, snapshot: &ClusterSnapshot) {
-        let claim = self.new_claim(planned, snapshot);
+    fn open(&mut self, planned: &PlannedClaim, snapshot: &ClusterSnapshot, overlays: &Overlays) {
+        let claim = self.new_claim(planned, snapshot, overlays);
         let host = Host::Claim(claim.name.clone());
-        for pod in &planned.pods {
+        for pod in planned.pods.iter().filter(|pod| !is_virtual(pod)) {
             self.tell(nominated(pod, &host));
             self.verdicts.insert(pod.meta.name.clone(), PodVerdict::Planned { claim: claim.name.clone() });
         }
@@ -150,19 +217,12 @@ impl Round {
         self.effects.push(Effect::CreateClaim(Box::new(claim)));
     }
 
-    fn new_claim(&self, planned: &PlannedClaim, snapshot: &ClusterSnapshot) -> NewClaim {
+    fn new_claim(&self, planned: &PlannedClaim, snapshot: &ClusterSnapshot, overlays: &Overlays) -> NewClaim {
         let uids: Vec<Arc<str>> = planned.pods.iter().map(|pod| pod.meta.uid.clone()).collect();
         let is_taken = |name: &str| snapshot.claim(name).is_some() || self.planned.contains_key(name);
         let name = claim_name(&planned.pool, &planned.owner.uid, &uids, is_taken);
-        let mut annotations = Texts::new();
-        // The hash of the pool as it was scheduled from, whatever becomes of the pool meanwhile.
-        if let Some(hash) = snapshot.pool(&planned.pool).and_then(|pool| pool.hash.as_ref()) {
-            annotations.insert(annotation::NODEPOOL_HASH.into(), hash.hash.clone());
-            annotations.insert(annotation::NODEPOOL_HASH_VERSION.into(), hash.version.clone());
-            if let Some(fields) = &hash.fields {
-                annotations.insert(annotation::NODEPOOL_FIELD_HASHES.into(), fields.clone());
-            }
-        }
+        let mut annotations = overlays.annotations(&planned.pool, &planned.options);
+        annotations.extend(pool_stamp(&planned.pool, snapshot));
         planned.to_new_claim(name, annotations)
     }
 

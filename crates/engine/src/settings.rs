@@ -6,8 +6,15 @@ use kerf_model::label::LabelRules;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub lifecycle: kerf_lifecycle::Settings,
+    pub disruption: kerf_disruption::Settings,
     pub scheduling: kerf_scheduling::Options,
     pub labels: LabelRules,
+    /// Prices and extended resources of instance types may be corrected (the gate `NodeOverlay`).
+    pub node_overlays: bool,
+    /// Room may be kept free (the gate `CapacityBuffer`).
+    pub capacity_buffers: bool,
+    /// What pods without spread constraints get (`--scheduler-config`).
+    pub default_spread: kerf_scheduling::DefaultSpread,
     /// A batch closes when no new pod has come for this long (`--batch-idle-duration`).
     pub batch_idle: SignedDuration,
     /// A batch closes this long after its first pod, whatever comes (`--batch-max-duration`).
@@ -17,12 +24,39 @@ pub struct Settings {
 impl Settings {
     /// The reference's numbers.
     pub fn new(lifecycle: kerf_lifecycle::Settings, labels: LabelRules) -> Self {
+        let disruption = kerf_disruption::Settings::for_classes(lifecycle.classes.clone());
         Self {
             lifecycle,
+            disruption,
             scheduling: kerf_scheduling::Options::default(),
             labels,
+            node_overlays: false,
+            capacity_buffers: false,
+            default_spread: kerf_scheduling::DefaultSpread::default(),
             batch_idle: SignedDuration::from_secs(1),
             batch_max: SignedDuration::from_secs(10),
         }
+    }
+
+    /// Which nodes are chosen for disruption is as the reference would have it (`--disruption-policy compatible`).
+    pub fn choose_as_the_reference(&mut self) {
+        let compatible = kerf_disruption::Settings::compatible(self.disruption.classes.clone());
+        let (gates, repair_policies) = (self.disruption.gates, std::mem::take(&mut self.disruption.repair_policies));
+        self.disruption = kerf_disruption::Settings { gates, repair_policies, ..compatible };
+    }
+
+    /// Switches a feature gate of disruption or of the lifecycle, by the reference's name. Whether there is one.
+    pub fn set_gate(&mut self, name: &str, on: bool) -> bool {
+        let gates = &mut self.disruption.gates;
+        match name {
+            "Drift" => (self.lifecycle.drift, gates.drift) = (on, on),
+            "StaticCapacity" => (self.lifecycle.static_capacity, gates.static_capacity) = (on, on),
+            "NodeRepair" => gates.node_repair = on,
+            "SpotToSpotConsolidation" => gates.spot_to_spot_consolidation = on,
+            "TerminateFirstDrift" => gates.terminate_first_drift = on,
+            "TerminateFirstRepair" => gates.terminate_first_repair = on,
+            _ => return false,
+        }
+        true
     }
 }

@@ -8,14 +8,19 @@ use crate::steps::{Cause, Note, Steps};
 use crate::view::View;
 
 mod consistency;
+mod consolidatable;
+pub mod disruption;
 mod draft;
+pub mod drift;
 pub mod expiration;
 mod finalize;
 mod hydration;
 mod initialization;
+mod interruption;
 mod launch;
 mod liveness;
 mod pod_events;
+pub mod reboot;
 mod registration;
 pub mod reparenting;
 
@@ -40,12 +45,25 @@ pub fn next(claim: &NodeClaim, view: View<'_>) -> Steps {
         return draft.finish().map(Steps::of).unwrap_or_default();
     }
     let verdict = launch::refusal(claim, view).or_else(|| liveness::overdue(claim, view));
-    if let Some(cause) = verdict.or_else(|| expiration::cause(claim, view)) {
-        return give_up(claim, cause);
+    let interrupted = || interruption::cause(claim, view);
+    if let Some(cause) = verdict.or_else(interrupted).or_else(|| expiration::cause(claim, view)) {
+        let mut steps = interruption::step(&mut ClaimDraft::new(claim, view.now), view);
+        steps.merge(give_up(claim, cause));
+        return steps;
     }
     // Launch before registration before initialisation: each looks at what the one before has written.
-    let steps = [launch::step, registration::step, initialization::step, consistency::step];
-    let aside = [hydration::step, pod_events::step, reparenting::step];
+    // A reboot takes the initialisation back, and so goes before it.
+    let steps = [launch::step, registration::step, reboot::step, initialization::step, consistency::step];
+    // The pods' times before what is counted from them.
+    let aside = [
+        hydration::step,
+        pod_events::step,
+        consolidatable::step,
+        drift::step,
+        disruption::step,
+        reparenting::step,
+        interruption::step,
+    ];
     let mut wanted = Steps::default();
     for step in steps.into_iter().chain(aside) {
         wanted.merge(step(&mut draft, view));
@@ -67,7 +85,11 @@ pub(crate) fn give_up(claim: &NodeClaim, cause: Cause) -> Steps {
         | Cause::Expired
         | Cause::InstanceGone
         | Cause::NodeDeleted
-        | Cause::ScaledDown => None,
+        | Cause::ScaledDown
+        | Cause::Disrupted { .. }
+        | Cause::ReplacementUnneeded
+        | Cause::Interrupted { .. }
+        | Cause::RebootFailed => None,
     };
     let effects = told.into_iter().chain([Effect::DeleteClaim(target.clone())]).collect();
     Steps { effects, notes: vec![Note::GivenUp { claim: target, cause }], wake: None }

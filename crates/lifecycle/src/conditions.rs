@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, Unit};
 use kerf_model::cluster::{
-    Condition, ConditionStatus, Conditions, NodeClaim, ObjectMeta, StoredPool, condition_kind as kind,
+    CapacityBuffer, Condition, ConditionStatus, Conditions, NodeClaim, NodeOverlay, ObjectMeta, StoredPool,
+    condition_kind as kind,
 };
 
 const CLAIM_DEPENDENTS: &[&str] = &[kind::LAUNCHED, kind::REGISTERED, kind::INITIALIZED];
+const OVERLAY_DEPENDENTS: &[&str] = &[kind::VALIDATION_SUCCEEDED];
 const POOL_DEPENDENTS: &[&str] = &[kind::VALIDATION_SUCCEEDED, kind::NODE_CLASS_READY];
 
 /// The conditions of one object while they are being changed. Nothing is written if nothing came out different.
@@ -17,6 +19,8 @@ pub struct ConditionEditor<'a> {
     meta: &'a ObjectMeta,
     /// What [`kind::READY`] depends on.
     dependents: &'static [&'static str],
+    /// Whether there is a [`kind::READY`] at all.
+    has_root: bool,
     list: Vec<Condition>,
     now: Timestamp,
 }
@@ -30,8 +34,17 @@ impl<'a> ConditionEditor<'a> {
         Self::new(&pool.meta, &pool.status.conditions, POOL_DEPENDENTS, now)
     }
 
+    pub fn of_overlay(overlay: &'a NodeOverlay, now: Timestamp) -> Self {
+        Self::new(&overlay.meta, &overlay.conditions, OVERLAY_DEPENDENTS, now)
+    }
+
+    /// Buffers have conditions that stand side by side.
+    pub fn of_buffer(buffer: &'a CapacityBuffer, now: Timestamp) -> Self {
+        Self { has_root: false, ..Self::new(&buffer.meta, &buffer.status.conditions, &[], now) }
+    }
+
     fn new(meta: &'a ObjectMeta, before: &'a Conditions, dependents: &'static [&'static str], now: Timestamp) -> Self {
-        Self { before, meta, dependents, list: before.0.clone(), now: whole_seconds(now) }
+        Self { before, meta, dependents, has_root: true, list: before.0.clone(), now: whole_seconds(now) }
     }
 
     pub fn get(&self, kind: &str) -> Option<&Condition> {
@@ -41,6 +54,16 @@ impl<'a> ConditionEditor<'a> {
     /// The reason of a condition that is true is its own name.
     pub fn set_true(&mut self, kind: &str) {
         self.set(kind, ConditionStatus::True, kind, "");
+    }
+
+    /// True, for one of several reasons.
+    pub fn set_true_because(&mut self, kind: &str, reason: &str, message: &str) {
+        self.set(kind, ConditionStatus::True, reason, message);
+    }
+
+    /// Absent from now on, which is not the same as false.
+    pub fn remove(&mut self, kind: &str) {
+        self.list.retain(|condition| &*condition.kind != kind);
     }
 
     pub fn set_false(&mut self, kind: &str, reason: &str, message: &str) {
@@ -90,6 +113,9 @@ impl<'a> ConditionEditor<'a> {
 
     /// The root and its dependents exist as soon as anything is written, as old as the object.
     fn materialise(&mut self) {
+        if !self.has_root {
+            return;
+        }
         for kind in self.dependents.iter().copied().chain([kind::READY]) {
             if self.get(kind).is_none() {
                 self.list.push(Condition {
@@ -112,6 +138,9 @@ impl<'a> ConditionEditor<'a> {
     }
 
     fn recompute_root(&mut self) {
+        if !self.has_root {
+            return;
+        }
         let generation = self.meta.generation;
         let is_current = |condition: &Condition| condition.observed_generation == generation;
         let mut unhealthy: Vec<&Condition> = self
@@ -218,6 +247,13 @@ mod tests {
         let mut editor = ConditionEditor::new(&meta, &before, CLAIM_DEPENDENTS, at(30));
         editor.set_true("Launched");
         assert_eq!(editor.finish(), None);
+    }
+
+    #[test]
+    fn a_condition_that_is_taken_back_is_absent_and_not_false() {
+        let before = edit(&meta(1), &Conditions::default(), 20, |editor| editor.set_true("Drifted"));
+        let after = edit(&meta(1), &before, 30, |editor| editor.remove("Drifted"));
+        assert_eq!((after.get("Drifted"), after.0.len()), (None, before.0.len() - 1));
     }
 
     #[test]

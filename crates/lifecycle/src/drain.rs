@@ -127,7 +127,8 @@ impl<'a> Drain<'a> {
         effects.extend(self.waiting.iter().filter(|pod| pod.is_active()).filter_map(|pod| self.annotation_event(pod)));
         let budgets = self.blockers.iter().filter(|blocker| blocker.is_refusal());
         effects.extend(budgets.map(|blocker| events::drain_blocked(node, blocker)));
-        if !self.waiting.is_empty() {
+        // Pods that are simply on their way out are no failure.
+        if !self.blockers.is_empty() {
             effects.push(events::draining(node, self.waiting.len()));
         }
         effects

@@ -1,10 +1,13 @@
 //! What people read in `kubectl describe`: every reason and text of this crate's events (sheet 04 §10).
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_model::cloud::InterruptionCause;
 use kerf_model::cluster::{Node, NodeClaim, ObjectMeta, Pod};
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget};
+use kerf_model::snapshot::ClusterSnapshot;
 
 use crate::claim::expiration::Hold;
+use crate::claim::reboot::RebootFailure;
 use crate::claim::reparenting::Obstacle;
 use crate::drain::DrainBlocker;
 
@@ -12,6 +15,7 @@ pub const EVICTED: &str = "Evicted";
 
 /// Equal events are sent once per this time, as in the reference.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(2);
+const REBOOT_INTERVAL: SignedDuration = SignedDuration::from_mins(30);
 
 pub fn insufficient_capacity(claim: &NodeClaim, message: &str) -> Effect {
     let text = format!("no capacity for {}: {message}", claim.name());
@@ -98,6 +102,46 @@ pub fn reparented(claim: &NodeClaim, from: &str, to: &str) -> Effect {
 pub fn reparent_blocked(claim: &NodeClaim, target: &str, obstacle: &Obstacle) -> Effect {
     let text = format!("cannot move to pool {target}: {obstacle}");
     warning(EventKind::NodeClaim, &claim.meta, "ReparentBlocked", text)
+}
+
+/// On the claim and its node.
+pub fn interrupted(claim: &NodeClaim, cause: InterruptionCause, snapshot: &ClusterSnapshot) -> Vec<Effect> {
+    let (reason, text) = match cause {
+        InterruptionCause::SpotReclaimed => ("SpotInterrupted", "the cloud takes the spot instance back"),
+        InterruptionCause::RebalanceRecommended => {
+            ("SpotRebalanceRecommendation", "the cloud may soon take the spot instance back")
+        }
+        InterruptionCause::Maintenance => ("InstanceUnhealthy", "the cloud will maintain the machine"),
+        InterruptionCause::Stopping => ("InstanceStopping", "the instance is stopping"),
+        InterruptionCause::Terminating => ("InstanceTerminating", "the instance is terminating"),
+    };
+    let about = |kind, meta: &ObjectMeta| {
+        let severity = match cause {
+            InterruptionCause::RebalanceRecommended => EventSeverity::Normal,
+            InterruptionCause::SpotReclaimed
+            | InterruptionCause::Maintenance
+            | InterruptionCause::Stopping
+            | InterruptionCause::Terminating => EventSeverity::Warning,
+        };
+        let told = event(kind, meta, severity, reason, text.to_owned());
+        let goes = event(kind, meta, severity, "TerminatingOnInterruption", format!("the node goes: {text}"));
+        let goes = (cause != InterruptionCause::RebalanceRecommended).then_some(goes);
+        [Some(told), goes].into_iter().flatten().map(|event| Effect::Publish(Box::new(event))).collect::<Vec<_>>()
+    };
+    let nodes = snapshot.nodes_of(claim).flat_map(|node| about(EventKind::Node, &node.meta));
+    about(EventKind::NodeClaim, &claim.meta).into_iter().chain(nodes).collect()
+}
+
+pub fn reboot_observed(claim: &NodeClaim) -> Effect {
+    let text = "the node has booted again".to_owned();
+    let event = event(EventKind::NodeClaim, &claim.meta, EventSeverity::Normal, "RebootObserved", text);
+    Effect::Publish(Box::new(Event { interval: REBOOT_INTERVAL, ..event }))
+}
+
+pub fn reboot_failed(claim: &NodeClaim, failure: RebootFailure) -> Effect {
+    let text = format!("the reboot did not cure the node, and it is replaced: {failure}");
+    let event = event(EventKind::NodeClaim, &claim.meta, EventSeverity::Warning, "RebootFailed", text);
+    Effect::Publish(Box::new(Event { interval: REBOOT_INTERVAL, ..event }))
 }
 
 fn warning(kind: EventKind, about: &ObjectMeta, reason: &'static str, message: String) -> Effect {

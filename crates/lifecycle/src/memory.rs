@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::change::{Change, Input};
+use kerf_model::cloud::{InterruptionCause, RebootAnswer};
 use kerf_model::cluster::{NodeClaim, ObjectMeta, ObjectName, Pod, condition_kind as kind};
 use kerf_model::effect::{Effect, Target};
 use kerf_model::snapshot::ClusterSnapshot;
@@ -18,7 +19,7 @@ mod instance;
 
 pub(crate) use eviction::{PodMemory, Refusal, SEEN_WITHIN};
 pub(crate) use health::{Health, Outcome, Ring};
-pub(crate) use instance::{LAUNCH_WITHIN, LOOKUP_VALID, Launch, Listing, Lookup, Termination};
+pub(crate) use instance::{DriftCheck, LAUNCH_WITHIN, LOOKUP_VALID, Launch, Listing, Lookup, RebootCall, Termination};
 
 use crate::events;
 use crate::steps::{Note, Steps};
@@ -32,6 +33,8 @@ pub struct Memory {
     pod_events: BTreeMap<Arc<str>, Timestamp>,
     health: BTreeMap<Arc<str>, Health>,
     listing: Listing,
+    /// By provider id: the worst that the cloud has announced.
+    interruptions: BTreeMap<Arc<str>, InterruptionCause>,
 }
 
 /// By name, and forgotten with the object; another object of that name has another uid.
@@ -40,6 +43,8 @@ struct ClaimMemory {
     uid: Arc<str>,
     launch: Option<Launch>,
     termination: Option<Termination>,
+    drift: DriftCheck,
+    reboot: Option<RebootCall>,
 }
 
 /// How long an answer may take before the question counts as lost.
@@ -54,7 +59,11 @@ impl Memory {
         // An answer about a claim that is gone has nobody to go to; its instance, if any, is found by the next comparison.
         let is_known = |claim: &Target| before.claim(&claim.name.name).is_some_and(|known| known.meta.uid == claim.uid);
         match input {
-            Input::Launched { claim, .. } | Input::Terminated { claim, .. } if !is_known(claim) => {}
+            Input::Launched { claim, .. }
+            | Input::Terminated { claim, .. }
+            | Input::DriftFound { claim, .. }
+            | Input::Rebooted { claim, .. }
+                if !is_known(claim) => {}
             Input::Launched { claim, answer } => {
                 let memory = self.claim_mut(claim);
                 memory.launch = Some(Launch::answered(memory.launch.take(), answer.clone(), now));
@@ -62,6 +71,18 @@ impl Memory {
             Input::Terminated { claim, answer } => {
                 let memory = self.claim_mut(claim);
                 memory.termination = Some(Termination::answered(memory.termination.take(), answer, now));
+            }
+            Input::Rebooted { claim, answer } => {
+                if let Some(call) = &mut self.claim_mut(claim).reboot {
+                    match answer {
+                        RebootAnswer::Accepted => call.accepted = Some(now),
+                        // Asked again when the answer would have been overdue: the provider is not pressed.
+                        RebootAnswer::Failed { .. } => {}
+                    }
+                }
+            }
+            Input::DriftFound { claim, drift } => {
+                self.claim_mut(claim).drift = DriftCheck { asked: None, answer: Some((now, drift.clone())) };
             }
             Input::InstanceFound { provider_id, exists } => {
                 self.lookups.retain(|_, lookup| now.duration_since(lookup.at()) < LOOKUP_KEPT);
@@ -76,7 +97,14 @@ impl Memory {
                 }
             }
             Input::Change(change) => self.see(change, before, now),
-            Input::Synced | Input::Catalogue(_) | Input::Interrupted(_) => {}
+            Input::Interrupted(interruption) => {
+                let known = self.interruptions.entry(interruption.provider_id.clone()).or_insert(interruption.cause);
+                // A recommendation after the order changes nothing.
+                if interruption.cause != InterruptionCause::RebalanceRecommended {
+                    *known = interruption.cause;
+                }
+            }
+            Input::Synced | Input::Catalogue(_) => {}
         }
     }
 
@@ -97,6 +125,12 @@ impl Memory {
                 Effect::FindInstance { provider_id } => {
                     self.lookups.insert(provider_id.clone(), Lookup::Asked { at: now });
                 }
+                Effect::Reboot { claim, .. } => {
+                    let memory = self.claim_mut(claim);
+                    let first_asked = memory.reboot.as_ref().map_or(now, |call| call.first_asked);
+                    memory.reboot = Some(RebootCall { first_asked, asked: Some(now), accepted: None });
+                }
+                Effect::CheckDrift { claim } => self.claim_mut(claim).drift.asked = Some(now),
                 Effect::ListInstances => self.listing.asked = Some(now),
                 Effect::Publish(event) if event.reason == events::EVICTED => {
                     self.pod_mut(&event.about.target).announced = true;
@@ -110,6 +144,8 @@ impl Memory {
                 | Effect::PatchNode(..)
                 | Effect::DeleteNode(_)
                 | Effect::PatchPool(..)
+                | Effect::PatchOverlay(..)
+                | Effect::PatchBuffer(..)
                 | Effect::Publish(_)
                 | Effect::TerminateOrphan { .. } => {}
             }
@@ -127,6 +163,18 @@ impl Memory {
 
     pub(crate) fn termination(&self, claim: &NodeClaim) -> Option<&Termination> {
         self.claim(&claim.meta)?.termination.as_ref()
+    }
+
+    pub(crate) fn drift(&self, claim: &NodeClaim) -> Option<&DriftCheck> {
+        Some(&self.claim(&claim.meta)?.drift)
+    }
+
+    pub(crate) fn reboot(&self, claim: &NodeClaim) -> Option<&RebootCall> {
+        self.claim(&claim.meta)?.reboot.as_ref()
+    }
+
+    pub(crate) fn interruption(&self, claim: &NodeClaim) -> Option<InterruptionCause> {
+        self.interruptions.get(claim.status.provider_id.as_ref()?).copied()
     }
 
     pub(crate) fn pod(&self, pod: &Pod) -> Option<&PodMemory> {
@@ -154,7 +202,13 @@ impl Memory {
     }
 
     fn claim_mut(&mut self, claim: &Target) -> &mut ClaimMemory {
-        let fresh = || ClaimMemory { uid: claim.uid.clone(), launch: None, termination: None };
+        let fresh = || ClaimMemory {
+            uid: claim.uid.clone(),
+            launch: None,
+            termination: None,
+            drift: DriftCheck::default(),
+            reboot: None,
+        };
         let memory = self.claims.entry(claim.name.name.clone()).or_insert_with(fresh);
         if memory.uid != claim.uid {
             *memory = fresh();
@@ -180,8 +234,19 @@ impl Memory {
                     self.pods.remove(name);
                 }
             }
-            Change::NodeClaim(name, None) => drop(self.claims.remove(&name.name)),
+            Change::NodeClaim(name, None) => {
+                self.claims.remove(&name.name);
+                if let Some(id) = before.claim(&name.name).and_then(|claim| claim.status.provider_id.as_ref()) {
+                    self.interruptions.remove(id);
+                }
+            }
             Change::NodeClaim(name, Some(claim)) => {
+                // The next reboot is another.
+                if !claim.status.conditions.is_true(kind::REBOOTING)
+                    && let Some(memory) = self.claims.get_mut(&name.name)
+                {
+                    memory.reboot = None;
+                }
                 // From here on the API remembers the instance.
                 if claim.status.conditions.is_true(kind::LAUNCHED)
                     && let Some(memory) = self.claims.get_mut(&name.name)
@@ -191,9 +256,15 @@ impl Memory {
             }
             Change::Node(name, None) => drop(self.pod_events.remove(&name.name)),
             Change::NodePool(name, None) => drop(self.health.remove(&name.name)),
+            Change::NodePool(name, Some(pool)) => {
+                let is_edited = before.pool(&name.name).is_some_and(|old| old.meta.generation != pool.meta.generation);
+                if is_edited {
+                    self.expire_drift(before, |claim| claim.pool() == Some(&*name.name));
+                }
+            }
+            // What a class resolves to (images, subnets) stands in its status, so any change may matter.
+            Change::NodeClass(class, _) => self.expire_drift(before, |claim| claim.node.class == *class),
             Change::Node(_, Some(_))
-            | Change::NodePool(_, Some(_))
-            | Change::NodeClass(..)
             | Change::DaemonSet(..)
             | Change::DisruptionBudget(..)
             | Change::MaintenanceWindow(..)
@@ -202,7 +273,20 @@ impl Memory {
             | Change::PersistentVolume(..)
             | Change::StorageClass(..)
             | Change::CsiNode(..)
-            | Change::Namespace(..) => {}
+            | Change::Namespace(..)
+            | Change::NodeOverlay(..)
+            | Change::CapacityBuffer(..)
+            | Change::PodTemplate(..)
+            | Change::Workload(..)
+            | Change::Service(..) => {}
+        }
+    }
+
+    fn expire_drift(&mut self, snapshot: &ClusterSnapshot, concerns: impl Fn(&NodeClaim) -> bool) {
+        for (name, memory) in &mut self.claims {
+            if snapshot.claim(name).is_some_and(|claim| concerns(claim)) {
+                memory.drift.expire();
+            }
         }
     }
 

@@ -1,10 +1,8 @@
 //! What an operator can set.
 
-use std::sync::Arc;
-
 use jiff::SignedDuration;
 use kerf_model::cluster::Node;
-use kerf_model::node_pool::NodeClassRef;
+use kerf_model::node_pool::{ClassKind, NodeClassRef};
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -23,12 +21,10 @@ pub struct Settings {
     pub collect_older_than: SignedDuration,
     /// Feature gate `StaticCapacity`.
     pub static_capacity: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClassKind {
-    pub group: Arc<str>,
-    pub kind: Arc<str>,
+    /// Feature gate `Drift`: off takes back what was seen of it.
+    pub drift: bool,
+    /// Whether the provider has reasons of its own to call a claim drifted; then it is asked.
+    pub provider_drift: bool,
 }
 
 impl Settings {
@@ -42,21 +38,17 @@ impl Settings {
             collect_every: SignedDuration::from_mins(2),
             collect_older_than: SignedDuration::from_secs(30),
             static_capacity: false,
+            drift: true,
+            provider_drift: false,
         }
     }
 
     pub fn manages(&self, class: &NodeClassRef) -> bool {
-        self.classes.iter().any(|known| known.group == class.group && known.kind == class.kind)
+        self.classes.iter().any(|known| known.is_of(class))
     }
 
     /// A node is recognised by the label of its class, whatever the value.
     pub fn manages_node(&self, node: &Node) -> bool {
         self.classes.iter().any(|class| node.meta.labels.contains_key(&*class.label_key()))
-    }
-}
-
-impl ClassKind {
-    fn label_key(&self) -> String {
-        format!("{}/{}", self.group, self.kind.to_ascii_lowercase())
     }
 }

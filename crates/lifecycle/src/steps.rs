@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kerf_model::budget::DisruptionReason;
+use kerf_model::cloud::InterruptionCause;
 use kerf_model::effect::{Effect, Target};
+use kerf_model::node_pool::ConsolidationPolicy;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Steps {
@@ -48,6 +51,20 @@ pub enum Cause {
     NodeDeleted,
     /// Its static pool wants fewer nodes.
     ScaledDown,
+    /// By choice, as a command says.
+    Disrupted {
+        reason: DisruptionReason,
+        /// Of its pool, where the choice was a consolidation.
+        consolidation_policy: Option<ConsolidationPolicy>,
+    },
+    /// By the cloud, which takes the instance whatever we want.
+    Interrupted {
+        cause: InterruptionCause,
+    },
+    /// The reboot that should have cured its node did not.
+    RebootFailed,
+    /// It was made to replace a node that stays after all.
+    ReplacementUnneeded,
 }
 
 impl Steps {
@@ -94,6 +111,10 @@ impl Cause {
             Self::InstanceGone => "garbage_collected",
             Self::NodeDeleted => "node_deleted",
             Self::ScaledDown => "scaled_down",
+            Self::Disrupted { reason, .. } => reason.metric(),
+            Self::ReplacementUnneeded => "replacement_unneeded",
+            Self::Interrupted { cause } => cause.label(),
+            Self::RebootFailed => "unhealthy",
         }
     }
 }

@@ -92,13 +92,23 @@ pub enum Allowance {
 impl DisruptionReason {
     pub const ALL: [Self; 4] = [Self::Underutilized, Self::Empty, Self::Drifted, Self::Unhealthy];
 
-    /// As written in the API, in events and in metrics.
+    /// As written in the API and in events.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Underutilized => "Underutilized",
             Self::Empty => "Empty",
             Self::Drifted => "Drifted",
             Self::Unhealthy => "Unhealthy",
+        }
+    }
+
+    /// The metric label `reason`.
+    pub const fn metric(self) -> &'static str {
+        match self {
+            Self::Underutilized => "underutilized",
+            Self::Empty => "empty",
+            Self::Drifted => "drifted",
+            Self::Unhealthy => "unhealthy",
         }
     }
 }

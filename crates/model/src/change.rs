@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cloud::{Instance, Interruption, LaunchError, Launched, TerminateAnswer};
+use crate::cloud::{CloudDrift, Instance, Interruption, LaunchError, Launched, RebootAnswer, TerminateAnswer};
 use crate::cluster::{
-    CsiNode, DaemonSet, DisruptionBudget, InstanceType, Namespace, Node, NodeClaim, NodeClass, ObjectName,
-    PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, StoredPool, VolumeAttachment,
+    CapacityBuffer, CsiNode, DaemonSet, DisruptionBudget, InstanceType, Namespace, Node, NodeClaim, NodeClass,
+    NodeOverlay, ObjectName, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, Service, StorageClass,
+    StoredPool, VolumeAttachment, Workload, WorkloadKind,
 };
 use crate::effect::{Effect, Target, WriteError};
 use crate::maintenance::MaintenanceWindow;
@@ -29,6 +30,11 @@ pub enum Change {
     StorageClass(ObjectName, Option<Arc<StorageClass>>),
     CsiNode(ObjectName, Option<Arc<CsiNode>>),
     Namespace(ObjectName, Option<Arc<Namespace>>),
+    NodeOverlay(ObjectName, Option<Arc<NodeOverlay>>),
+    CapacityBuffer(ObjectName, Option<Arc<CapacityBuffer>>),
+    PodTemplate(ObjectName, Option<Arc<PodTemplate>>),
+    Workload(WorkloadKind, ObjectName, Option<Arc<Workload>>),
+    Service(ObjectName, Option<Arc<Service>>),
 }
 
 /// Everything the engine hears.
@@ -52,6 +58,15 @@ pub enum Input {
     InstanceFound {
         provider_id: Arc<str>,
         exists: bool,
+    },
+    /// Whether the provider would make the claim's instance otherwise today.
+    DriftFound {
+        claim: Target,
+        drift: Option<CloudDrift>,
+    },
+    Rebooted {
+        claim: Target,
+        answer: RebootAnswer,
     },
     Interrupted(Interruption),
     /// A write to the API that did not happen. One that did is seen as a change.

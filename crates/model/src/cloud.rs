@@ -43,6 +43,15 @@ pub enum TerminateAnswer {
     Failed { message: Arc<str> },
 }
 
+/// Why a provider would make a claim's instance otherwise today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloudDrift {
+    /// Stable, like `AMIDrift`: the reason of the condition.
+    pub reason: Arc<str>,
+    /// What differs, with both values.
+    pub message: Arc<str>,
+}
+
 /// One of our instances, as the cloud lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
@@ -66,6 +75,26 @@ pub enum InterruptionCause {
     Maintenance,
     Stopping,
     Terminating,
+}
+
+impl InterruptionCause {
+    /// The reference's name of the message, as metrics have it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::SpotReclaimed => "spot_interrupted",
+            Self::RebalanceRecommended => "rebalance_recommendation",
+            Self::Maintenance => "scheduled_change",
+            Self::Stopping => "instance_stopped",
+            Self::Terminating => "instance_terminated",
+        }
+    }
+}
+
+/// The answer to asking for a reboot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RebootAnswer {
+    Accepted,
+    Failed { message: Arc<str> },
 }
 
 /// When a sick node is repaired, and how (sheet 08 D4).

@@ -3,25 +3,29 @@
 //! Records are made once per change, at the border, and shared behind `Arc` from then on: a snapshot points at them and
 //! copies none. Names are `Arc<str>`; quantities, times and constraints are values.
 
+mod buffer;
 mod claim;
 mod condition;
 mod instance_type;
 mod node;
 mod object;
+mod overlay;
 mod pod;
 mod pool;
 mod storage;
 mod workload;
 
+pub use buffer::{BufferShape, BufferSpec, BufferStatus, CapacityBuffer, PodTemplate};
 pub use claim::{ClaimStatus, NodeClaim};
 pub use condition::{Condition, ConditionStatus, Conditions, kind as condition_kind};
 pub use instance_type::{InstanceType, Offering, Overhead};
 pub use node::{Node, NodeCondition};
 pub use object::{ObjectMeta, ObjectName, Owner, Texts};
+pub use overlay::{NodeOverlay, OverlaySpec, PriceChange};
 pub use pod::{
     DoNotDisrupt, HostPort, Pod, PodAffinityTerm, PodConstraints, PodPhase, PodVolume, PreferredNodeTerm, Protocol,
     SpreadConstraint, WeightedPodAffinityTerm, WhenUnsatisfiable,
 };
 pub use pool::{ClassReadiness, NodeClass, PoolHash, PoolStatus, StoredPool};
 pub use storage::{CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment};
-pub use workload::{DaemonSet, DisruptionBudget, Namespace};
+pub use workload::{DaemonSet, DisruptionBudget, Namespace, PodShape, Service, Workload, WorkloadKind};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cluster::{Conditions, ObjectMeta, ObjectName, Owner, Texts};
+use crate::cluster::{BufferStatus, Conditions, ObjectMeta, ObjectName, Owner, Texts};
 use crate::node_pool::NodeSpec;
 use crate::resources::{ResourceList, ResourceName};
 use crate::taint::Taint;
@@ -23,6 +23,8 @@ pub enum Effect {
     PatchNode(Target, Box<NodePatch>),
     DeleteNode(Target),
     PatchPool(Target, Box<PoolPatch>),
+    PatchOverlay(Target, Box<OverlayPatch>),
+    PatchBuffer(Target, Box<BufferPatch>),
     /// Through the eviction API: a PodDisruptionBudget may refuse it.
     EvictPod(Target),
     /// Past the budgets, because a deadline was given.
@@ -46,6 +48,16 @@ pub enum Effect {
     /// Asks whether an instance still exists. The answer comes back as an input.
     FindInstance {
         provider_id: Arc<str>,
+    },
+    /// Boots an instance again. The same operation asked for twice is done once. The answer comes back as an input.
+    Reboot {
+        claim: Target,
+        provider_id: Arc<str>,
+        operation: Arc<str>,
+    },
+    /// Asks the provider whether it would make the claim's instance otherwise today. The answer comes back as an input.
+    CheckDrift {
+        claim: Target,
     },
 }
 
@@ -116,6 +128,23 @@ pub struct PoolPatch {
     pub class_observed_generation: Option<i64>,
     /// The whole list.
     pub conditions: Option<Conditions>,
+}
+
+/// What to change of an overlay's status.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OverlayPatch {
+    /// Refuse the write if the object is not at this version any more.
+    pub resource_version: Arc<str>,
+    /// The whole list.
+    pub conditions: Conditions,
+}
+
+/// The status of a capacity buffer, as a whole: what is `None` is removed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BufferPatch {
+    /// Refuse the write if the object is not at this version any more.
+    pub resource_version: Arc<str>,
+    pub status: BufferStatus,
 }
 
 /// A Kubernetes event on an object.

@@ -27,6 +27,7 @@ pub const TERMINATION_FINALIZER: &str = "karpenter.sh/termination";
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 pub const ARCH: &str = "kubernetes.io/arch";
 pub const OS: &str = "kubernetes.io/os";
+pub const RESERVATION_ID: &str = "karpenter.sh/reservation-id";
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 pub const REGION: &str = "topology.kubernetes.io/region";
 pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
@@ -53,11 +54,21 @@ pub mod annotation {
     pub const NODEPOOL_HASH_VERSION: &str = "karpenter.sh/nodepool-hash-version";
     /// Kerf's own: the hashes behind [`NODEPOOL_HASH`], one per field.
     pub const NODEPOOL_FIELD_HASHES: &str = "kerf.sh/nodepool-field-hashes";
+    /// Kerf's own, on a claim that is to go: the command, so that a restart takes it up.
+    pub const COMMAND: &str = "kerf.sh/disruption-command";
+    /// Kerf's own, on a claim made to replace others: for which command, and which.
+    pub const REPLACES: &str = "kerf.sh/replaces";
+    /// Kerf's own, on a claim: when its node was rebooted to cure it, RFC 3339 with commas between them.
+    pub const REBOOTS: &str = "kerf.sh/reboots";
     /// The moment after which a drain is forced, RFC 3339.
     pub const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
     pub const MIN_VALUES_RELAXED: &str = "karpenter.sh/nodeclaim-min-values-relaxed";
     /// Comma-separated and sorted: a claim is initialised only when each has published its devices.
     pub const REQUESTED_DRA_DRIVERS: &str = "karpenter.sh/requested-dra-drivers";
+    /// On pods that exist only in a schedule: room that a capacity buffer keeps.
+    pub const BUFFER_POD: &str = "karpenter.sh/capacity-buffer-fake-pod";
+    pub const BUFFER_NAME: &str = "karpenter.sh/capacity-buffer-name";
+    pub const BUFFER_NAMESPACE: &str = "karpenter.sh/capacity-buffer-namespace";
     pub const PRICE_OVERLAY_APPLIED: &str = "karpenter.sh/price-overlay-applied";
     pub const CAPACITY_OVERLAY_APPLIED: &str = "karpenter.sh/capacity-overlay-applied";
     /// The boot id seen before a reboot was asked for.

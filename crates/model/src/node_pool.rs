@@ -48,6 +48,13 @@ pub struct NodeClassRef {
     pub name: Arc<str>,
 }
 
+/// A provider's kind of node class: what tells its pools, claims and nodes from those of other controllers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClassKind {
+    pub group: Arc<str>,
+    pub kind: Arc<str>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolSize {
     /// As many nodes as pods need.
@@ -110,6 +117,17 @@ impl NodeClassRef {
     /// The label that tells claims and nodes of this kind of class: its presence makes a node ours.
     pub fn label_key(&self) -> Arc<str> {
         Arc::from(format!("{}/{}", self.group, self.kind.to_ascii_lowercase()))
+    }
+}
+
+impl ClassKind {
+    pub fn is_of(&self, class: &NodeClassRef) -> bool {
+        self.group == class.group && self.kind == class.kind
+    }
+
+    /// See [`NodeClassRef::label_key`].
+    pub fn label_key(&self) -> String {
+        format!("{}/{}", self.group, self.kind.to_ascii_lowercase())
     }
 }
 

@@ -129,6 +129,14 @@ impl Quantity {
         Some(Self { nanos: self.nanos.checked_mul(i128::from(factor))?, notation: self.notation })
     }
 
+    /// How many times `each` goes into this, in whole numbers; `None` if `each` is not positive, or it goes too often.
+    pub fn times(self, each: Self) -> Option<i64> {
+        if each.nanos <= 0 {
+            return None;
+        }
+        i64::try_from(self.nanos.div_euclid(each.nanos)).ok()
+    }
+
     fn notation_with(self, other: Self) -> Notation {
         if self.is_zero() { other.notation } else { self.notation }
     }

@@ -73,6 +73,11 @@ impl Requirement {
         Self { key: key.into(), allowed: Allowed::Only(values.into_iter().collect()), min_values: None }
     }
 
+    /// The same of values that are shared already: none is copied.
+    pub fn one_of_shared(key: impl Into<Arc<str>>, values: Vec<Arc<str>>) -> Self {
+        Self { key: key.into(), allowed: Allowed::Only(Values::shared(values)), min_values: None }
+    }
+
     /// The label is absent, or has a value that is not listed.
     pub fn none_of<S: AsRef<str>>(key: impl Into<Arc<str>>, values: impl IntoIterator<Item = S>) -> Self {
         let values = values.into_iter().collect();

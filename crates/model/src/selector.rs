@@ -63,6 +63,14 @@ impl Selector {
         labels.chain(match_expressions.into_iter().map(Condition::parse)).collect::<Result<_, _>>().map(Self)
     }
 
+    /// A label that everything selected has, with its value, if the selector asks for one.
+    pub fn required_label(&self) -> Option<(&Arc<str>, &Arc<str>)> {
+        self.0.iter().find_map(|condition| match &condition.test {
+            Test::In(values) => values.first().filter(|_| values.len() == 1).map(|value| (&condition.key, value)),
+            Test::NotIn(_) | Test::Exists | Test::DoesNotExist | Test::Gt(_) | Test::Lt(_) => None,
+        })
+    }
+
     pub fn matches(&self, labels: &impl Labels) -> bool {
         self.0.iter().all(|condition| condition.holds(labels.label(&condition.key)))
     }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use crate::change::Change;
 use crate::cluster::{
-    CsiNode, DaemonSet, DisruptionBudget, Namespace, Node, NodeClaim, NodeClass, ObjectName, PersistentVolume,
-    PersistentVolumeClaim, Pod, StorageClass, StoredPool, VolumeAttachment,
+    CapacityBuffer, CsiNode, DaemonSet, DisruptionBudget, Namespace, Node, NodeClaim, NodeClass, NodeOverlay,
+    ObjectName, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, Service, StorageClass, StoredPool,
+    VolumeAttachment, Workload, WorkloadKind,
 };
 use crate::maintenance::MaintenanceWindow;
 use crate::node_pool::NodeClassRef;
@@ -31,6 +32,11 @@ pub struct ClusterSnapshot {
     storage_classes: BTreeMap<Arc<str>, Arc<StorageClass>>,
     csi_nodes: BTreeMap<Arc<str>, Arc<CsiNode>>,
     namespaces: BTreeMap<Arc<str>, Arc<Namespace>>,
+    overlays: BTreeMap<Arc<str>, Arc<NodeOverlay>>,
+    buffers: BTreeMap<ObjectName, Arc<CapacityBuffer>>,
+    pod_templates: BTreeMap<ObjectName, Arc<PodTemplate>>,
+    workloads: BTreeMap<(WorkloadKind, ObjectName), Arc<Workload>>,
+    services: BTreeMap<ObjectName, Arc<Service>>,
     pods_by_node: Index<Arc<str>, ObjectName>,
     nodes_by_provider_id: Index<Arc<str>, Arc<str>>,
     claims_by_provider_id: Index<Arc<str>, Arc<str>>,
@@ -76,6 +82,11 @@ impl ClusterSnapshot {
             Change::StorageClass(name, object) => drop(set(&mut self.storage_classes, name.name, object)),
             Change::CsiNode(name, object) => drop(set(&mut self.csi_nodes, name.name, object)),
             Change::Namespace(name, object) => drop(set(&mut self.namespaces, name.name, object)),
+            Change::NodeOverlay(name, object) => drop(set(&mut self.overlays, name.name, object)),
+            Change::CapacityBuffer(name, object) => drop(set(&mut self.buffers, name, object)),
+            Change::PodTemplate(name, object) => drop(set(&mut self.pod_templates, name, object)),
+            Change::Workload(kind, name, object) => drop(set(&mut self.workloads, (kind, name), object)),
+            Change::Service(name, object) => drop(set(&mut self.services, name, object)),
         }
     }
 
@@ -177,6 +188,36 @@ impl ClusterSnapshot {
 
     pub fn namespace(&self, name: &str) -> Option<&Arc<Namespace>> {
         self.namespaces.get(name)
+    }
+
+    pub fn overlay(&self, name: &str) -> Option<&Arc<NodeOverlay>> {
+        self.overlays.get(name)
+    }
+
+    pub fn overlays(&self) -> impl Iterator<Item = &Arc<NodeOverlay>> {
+        self.overlays.values()
+    }
+
+    pub fn buffer(&self, name: &ObjectName) -> Option<&Arc<CapacityBuffer>> {
+        self.buffers.get(name)
+    }
+
+    pub fn buffers(&self) -> impl Iterator<Item = &Arc<CapacityBuffer>> {
+        self.buffers.values()
+    }
+
+    pub fn pod_template(&self, name: &ObjectName) -> Option<&Arc<PodTemplate>> {
+        self.pod_templates.get(name)
+    }
+
+    pub fn workload(&self, kind: WorkloadKind, name: ObjectName) -> Option<&Arc<Workload>> {
+        self.workloads.get(&(kind, name))
+    }
+
+    pub fn services_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &Arc<Service>> {
+        let first = ObjectName { namespace: Arc::clone(namespace), name: Arc::from("") };
+        let within = self.services.range(first..).take_while(move |(name, _)| name.namespace == *namespace);
+        within.map(|(_, service)| service)
     }
 }
 

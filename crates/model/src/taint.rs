@@ -1,10 +1,13 @@
 //! Taints, and which of them a pod tolerates.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::label::{LabelSyntaxError, check_qualified_name, check_value, taint_key};
@@ -18,11 +21,14 @@ pub enum Effect {
 }
 
 /// An empty value is the same as none.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone)]
 pub struct Taint {
     pub key: Arc<str>,
     pub value: Arc<str>,
     pub effect: Effect,
+    /// Since when it is on its node; Kubernetes counts tolerated time from it. It is kept when the list is written, and
+    /// does not tell taints apart.
+    pub added: Option<Timestamp>,
 }
 
 /// A missing key or effect stands for every key or effect.
@@ -104,7 +110,7 @@ pub fn first_duplicate<'a>(taints: impl IntoIterator<Item = &'a Taint>) -> Optio
 
 impl Taint {
     pub fn new(key: &str, value: &str, effect: Effect) -> Self {
-        Self { key: Arc::from(key), value: Arc::from(value), effect }
+        Self { key: Arc::from(key), value: Arc::from(value), effect, added: None }
     }
 
     /// On a node that is about to go.
@@ -122,6 +128,16 @@ impl Taint {
         Self::new(taint_key::REBOOTING, "", Effect::NoSchedule)
     }
 
+    #[must_use]
+    pub fn with_added(self, added: Option<Timestamp>) -> Self {
+        Self { added, ..self }
+    }
+
+    /// All that two equal taints agree on.
+    fn identity(&self) -> (&Arc<str>, &Arc<str>, Effect) {
+        (&self.key, &self.value, self.effect)
+    }
+
     /// Whether both are the same taint to Kubernetes, which tells taints apart by key and effect only.
     pub fn is_same(&self, other: &Self) -> bool {
         self.effect == other.effect && self.key == other.key
@@ -130,6 +146,32 @@ impl Taint {
     /// Whether the taint is expected on a node that starts, and to go by itself.
     pub fn is_known_ephemeral(&self) -> bool {
         KNOWN_EPHEMERAL.contains(&(&*self.key, self.effect)) || self.key.starts_with(taint_key::READINESS_PREFIX)
+    }
+}
+
+impl PartialEq for Taint {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Taint {}
+
+impl PartialOrd for Taint {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Taint {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl Hash for Taint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
     }
 }
 
@@ -265,6 +307,14 @@ mod tests {
         ];
         assert!(ephemeral.iter().all(|text| taint(text).is_known_ephemeral()));
         assert!(!lasting.iter().any(|text| taint(text).is_known_ephemeral()));
+    }
+
+    #[test]
+    fn the_time_of_a_taint_is_kept_and_does_not_tell_taints_apart() {
+        let added = Some(Timestamp::UNIX_EPOCH);
+        let old = taint("a=1:NoExecute").with_added(added);
+        assert_eq!(old, taint("a=1:NoExecute"));
+        assert_eq!(merge(&[old], &[taint("a=2:NoExecute")])[0].added, added);
     }
 
     #[test]

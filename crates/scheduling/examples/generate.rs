@@ -1,6 +1,7 @@
 //! Schedules many pods on many instance types and prints how long it took.
 //!
-//! `cargo run --release -p kerf-scheduling --example generate -- 5000 [diverse]`
+//! `cargo run --release -p kerf-scheduling --example generate -- 5000 [diverse|compatible|what-ifs]`: that many pods, all
+//! alike or in the mix of the benchmark, by the best or the compatible policy; or what-ifs on that many nodes.
 
 #![expect(clippy::unwrap_used, reason = "an example that measures itself")]
 
@@ -20,15 +21,20 @@ use kerf_model::requirement::{Requirement, Requirements};
 use kerf_model::resources::{ResourceList, ResourceName};
 use kerf_model::selector::Selector;
 use kerf_model::snapshot::ClusterSnapshot;
-use kerf_scheduling::{Options, PlannedClaim, Problem, solve};
+use kerf_scheduling::{Options, PlannedClaim, Policy, Prepared, Problem, Question, ReservedMode, Supply, solve};
 
 const TYPES: u32 = 400;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let count: usize = arguments.next().map_or(5000, |count| count.parse().unwrap());
-    let is_diverse = arguments.next().as_deref() == Some("diverse");
+    let mode = arguments.next();
+    let is_diverse = matches!(mode.as_deref(), Some("diverse" | "compatible"));
     let rules = LabelRules::core();
+    if mode.as_deref() == Some("what-ifs") {
+        return what_ifs(count, &rules);
+    }
+    let policy = if mode.as_deref() == Some("compatible") { Policy::Compatible } else { Policy::Best };
     let mut cluster = ClusterSnapshot::default();
     cluster.apply(Change::NodePool(ObjectName::of_cluster("general"), Some(Arc::new(pool()))));
     let types: Arc<[InstanceType]> = (1..=TYPES).map(|size| instance_type(size, &rules)).collect();
@@ -45,7 +51,7 @@ fn main() {
         excluded: BTreeSet::new(),
         types: BTreeMap::from([(Arc::from("general"), types)]),
         rules: &rules,
-        options: Options::default(),
+        options: Options { policy, ..Options::default() },
     };
     let start = Instant::now();
     let schedule = solve(&cluster, &problem);
@@ -57,6 +63,59 @@ fn main() {
         Price::from_micros(cost),
         schedule.unplaced.len()
     );
+}
+
+/// How long it takes to ask what became of the pods of one node, of so many nodes with twenty pods each.
+fn what_ifs(count: usize, rules: &LabelRules) {
+    const ASKED: usize = 500;
+    let mut cluster = ClusterSnapshot::default();
+    cluster.apply(Change::NodePool(ObjectName::of_cluster("general"), Some(Arc::new(pool()))));
+    let types: Arc<[InstanceType]> = (1..=TYPES).map(|size| instance_type(size, rules)).collect();
+    let (shapes, mut random) = (shapes(), Random(42));
+    for at in 0..count {
+        let labels = [
+            (label::NODEPOOL, "general"),
+            (label::ZONE, ["zone-1", "zone-2", "zone-3"][at % 3]),
+            (label::CAPACITY_TYPE, "on-demand"),
+            (label::INSTANCE_TYPE, "type-20"),
+        ];
+        let labels = labels.into_iter().map(|(key, value)| (Arc::from(key), Arc::from(value))).collect();
+        let capacity = resources(&[("cpu", "20"), ("memory", "40Gi"), ("pods", "200")]);
+        let node = Node {
+            meta: meta("", &format!("node-{at}"), labels),
+            provider_id: Some(Arc::from(format!("id-{at}"))),
+            taints: Vec::new(),
+            unschedulable: false,
+            capacity: capacity.clone(),
+            allocatable: capacity,
+            conditions: Vec::new(),
+            boot_id: None,
+        };
+        let name = node.name().clone();
+        cluster.apply(Change::Node(node.meta.name.clone(), Some(Arc::new(node))));
+        for nth in 0..20 {
+            let (labels, constraints) = random.pick(&shapes).clone();
+            let mut pod = pod(at * 20 + nth, labels, constraints, &mut random);
+            pod.node_name = Some(Arc::clone(&name));
+            pod.unschedulable = false;
+            cluster.apply(Change::Pod(pod.meta.name.clone(), Some(Arc::new(pod))));
+        }
+    }
+    let types = BTreeMap::from([(Arc::from("general"), types)]);
+    let start = Instant::now();
+    let prepared = Prepared::new(&cluster, Supply { types: &types, rules, options: Options::default() });
+    let prepared_in = start.elapsed();
+    let start = Instant::now();
+    let mut claims = 0;
+    for at in 0..ASKED {
+        let name: Arc<str> = Arc::from(format!("node-{}", at * count / ASKED));
+        let pods = cluster.pods_on(&name).cloned().collect();
+        let excluded = BTreeSet::from([name]);
+        let question = Question { pods, excluded, reserved: ReservedMode::Fallback, ..Question::default() };
+        claims += prepared.solve(&question).new_claims.len();
+    }
+    let each = start.elapsed() / u32::try_from(ASKED).unwrap();
+    println!("{count} nodes prepared in {prepared_in:?}; a what-if takes {each:?}; {claims} new claims in {ASKED}");
 }
 
 /// xorshift, so that every run is the same.
@@ -146,6 +205,7 @@ fn pod(at: usize, labels: Texts, constraints: Arc<PodConstraints>, random: &mut 
         do_not_disrupt: DoNotDisrupt::No,
         started: None,
         termination_grace: None,
+        is_unready: false,
         uses_resource_claims: false,
     }
 }
@@ -181,6 +241,7 @@ fn instance_type(size: u32, rules: &LabelRules) -> InstanceType {
             ("pods", &text(size * 10, "")),
         ]),
         overhead: Overhead { kube_reserved: resources(&[("cpu", "100m"), ("memory", "10Mi")]), ..Overhead::default() },
+        volume_limits: BTreeMap::new(),
     }
 }
 

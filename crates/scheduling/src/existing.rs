@@ -1,9 +1,9 @@
 //! Hosts that exist or are coming: nodes, claims launched but not joined, claims not launched yet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kerf_model::cluster::{HostPort, Node, NodeClaim, Pod};
+use kerf_model::cluster::{HostPort, Node, NodeClaim};
 use kerf_model::label::{self, LabelRules};
 use kerf_model::quantity::{Notation, Quantity};
 use kerf_model::requirement::{Incompatible, Requirement, Requirements};
@@ -16,41 +16,58 @@ use crate::daemons::Daemon;
 use crate::intake::{claim_is_leaving, is_leaving};
 use crate::schedule::Host;
 use crate::template::Template;
-use crate::volumes::Attached;
 
 const CORDONED: &str = "node.kubernetes.io/unschedulable";
 
+/// A node, or a claim without one. In the order of attempts: initialised first, then by name; those that are leaving
+/// stand last and take nothing.
 pub(crate) struct ExistingHost<'a> {
     pub(crate) host: Host,
     pub(crate) is_initialized: bool,
-    /// The labels it has or will have. A claim that is not launched may still get any of several values.
-    pub(crate) labels: Requirements,
+    /// Whether it is staying.
+    pub(crate) is_usable: bool,
     pub(crate) hostname: Arc<str>,
-    /// As pods meet them.
-    pub(crate) taints: Vec<Taint>,
-    pub(crate) room: Amounts,
+    /// Hosts with the same labels, but for their names, and the same taints.
+    pub(crate) class: usize,
     pub(crate) ports: Vec<HostPort>,
-    pub(crate) attached: Attached,
-    pub(crate) volume_limits: Option<&'a BTreeMap<Arc<str>, u32>>,
-    pub(crate) pods: Vec<Arc<Pod>>,
+    pub(crate) node: Option<&'a Node>,
+    /// What it uses of a template's limits.
+    pub(crate) usage: Option<(usize, Amounts)>,
+    room: Amounts,
 }
 
-/// What of a pool's limits is used.
-pub(crate) struct Usage {
-    pub(crate) pool: Arc<str>,
-    pub(crate) capacity: Amounts,
+/// What hosts alike look like to a pod.
+pub(crate) struct HostClass {
+    /// The labels that they have or will have, without the host name. A claim that is not launched may still get any of
+    /// several values.
+    pub(crate) labels: Requirements,
+    /// As pods meet them.
+    pub(crate) taints: Vec<Taint>,
+    /// What daemons will take there.
+    daemons: Amounts,
+}
+
+/// All hosts, with what is left on each as one array.
+pub(crate) struct Hosts<'a> {
+    pub(crate) all: Vec<ExistingHost<'a>>,
+    pub(crate) classes: Vec<HostClass>,
+    /// How many are staying; they come first.
+    pub(crate) usable: usize,
+    /// Host by host, resource by resource.
+    pub(crate) rooms: Vec<i64>,
+    by_name: BTreeMap<Arc<str>, usize>,
 }
 
 /// What finding the hosts needs to know.
 pub(crate) struct Survey<'s, 'a> {
     pub(crate) cluster: &'a ClusterSnapshot,
-    pub(crate) excluded: &'s BTreeSet<Arc<str>>,
     pub(crate) templates: &'s [Template<'a>],
     pub(crate) daemons: &'s [Daemon<'a>],
     pub(crate) index: &'s ResourceIndex,
+    /// What every pod that runs asks for, in the order of nodes and of their pods.
+    pub(crate) requests: &'s BTreeMap<&'a Arc<str>, Vec<usize>>,
+    pub(crate) amounts: &'s [Amounts],
     pub(crate) rules: &'a LabelRules,
-    /// Whether any pod to place has volumes: looking up what is attached is not free.
-    pub(crate) with_volumes: bool,
 }
 
 /// A host's place in the cluster's records, merged as upstream's state does (sheet 02 §19).
@@ -61,131 +78,146 @@ struct Facts<'a> {
     is_registered: bool,
     is_initialized: bool,
     is_incomplete: bool,
+    is_leaving: bool,
 }
 
+impl Hosts<'_> {
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+}
+
+type Classes = BTreeMap<(Requirements, Vec<Taint>), usize>;
+
 impl<'a> Survey<'_, 'a> {
-    /// In the order of attempts: initialised first, then by name. With them what they use of their pools' limits.
-    pub(crate) fn hosts(&self) -> (Vec<ExistingHost<'a>>, Vec<Usage>) {
-        let (mut hosts, mut usages) = (Vec::new(), Vec::new());
+    /// O(nodes + pods on them), with logarithms.
+    pub(crate) fn hosts(&self) -> Hosts<'a> {
+        let (mut all, mut classes, mut known) = (Vec::new(), Vec::new(), Classes::new());
         for node in self.cluster.nodes() {
             let claim = self.cluster.claims_of(node).next().map(AsRef::as_ref);
-            if self.excluded.contains(node.name()) || is_leaving(self.cluster, node) {
-                continue;
-            }
             // One of ours that the cloud has not named yet: its claim stands for it until then. It is there, though.
             let is_incomplete = node.meta.label(label::NODEPOOL).is_some() && node.provider_id.is_none();
             let is = |key| claim.is_none() || node.meta.label(key) == Some("true");
             let (is_registered, is_initialized) = (is(label::REGISTERED), is(label::INITIALIZED));
-            let facts = Facts { node: Some(node.as_ref()), claim, is_registered, is_initialized, is_incomplete };
-            self.add(&facts, Host::Node(Arc::clone(node.name())), &mut hosts, &mut usages);
+            let is_leaving = is_leaving(self.cluster, node);
+            let node = Some(node.as_ref());
+            let facts = Facts { node, claim, is_registered, is_initialized, is_incomplete, is_leaving };
+            all.extend(
+                facts.node.map(|node| self.host(&facts, Host::Node(Arc::clone(node.name())), &mut classes, &mut known)),
+            );
         }
         for claim in self.cluster.claims() {
             let has_node = self.cluster.nodes_of(claim).next().is_some();
-            if !has_node && !claim_is_leaving(claim) && !self.excluded.contains(claim.name()) {
+            if !has_node && !claim_is_leaving(claim) {
                 let facts = Facts { claim: Some(claim.as_ref()), ..Facts::default() };
-                self.add(&facts, Host::Claim(Arc::clone(claim.name())), &mut hosts, &mut usages);
+                all.push(self.host(&facts, Host::Claim(Arc::clone(claim.name())), &mut classes, &mut known));
             }
         }
-        let order = |host: &ExistingHost<'_>| (!host.is_initialized, Arc::clone(host.host.name()), host.host.clone());
-        hosts.sort_by_cached_key(order);
-        (hosts, usages)
+        all.sort_by(|a, b| {
+            let order = |host: &ExistingHost<'_>| (!host.is_usable, !host.is_initialized);
+            order(a).cmp(&order(b)).then_with(|| (a.host.name(), &a.host).cmp(&(b.host.name(), &b.host)))
+        });
+        let rooms = all.iter().flat_map(|host| host.room.as_slice()).copied().collect();
+        let by_name = all.iter().enumerate().rev().map(|(at, host)| (Arc::clone(host.host.name()), at)).collect();
+        Hosts { usable: all.iter().filter(|host| host.is_usable).count(), all, classes, rooms, by_name }
     }
 
-    fn add(&self, facts: &Facts<'a>, host: Host, hosts: &mut Vec<ExistingHost<'a>>, usages: &mut Vec<Usage>) {
+    fn host(
+        &self,
+        facts: &Facts<'a>,
+        host: Host,
+        classes: &mut Vec<HostClass>,
+        known: &mut Classes,
+    ) -> ExistingHost<'a> {
         let launch = match (facts.node, facts.claim) {
             (None, Some(claim)) if claim.status.provider_id.is_none() => Some(self.launch_of(claim)),
             _ => None,
         };
-        if let Some(pool) = facts.pool().filter(|_| !facts.is_incomplete) {
-            let capacity = match &launch {
-                Some(launch) => launch.capacity.clone(),
-                None => self.index.amounts(&facts.capacity()),
-            };
-            usages.push(Usage { pool: Arc::from(pool), capacity });
-        }
-        let labels = self.labels_of(facts, &host);
-        let hostname = match labels.get(label::HOSTNAME).map(Requirement::values) {
-            Some([name]) => Arc::clone(name),
-            _ => Arc::clone(host.name()),
+        let pool = facts.pool().filter(|_| !facts.is_incomplete && !facts.is_leaving);
+        let template = pool.and_then(|pool| self.templates.iter().position(|own| &*own.pool.name == pool));
+        let capacity = || match &launch {
+            Some(launch) => launch.capacity.clone(),
+            None => self.index.asked(&facts.capacity()),
         };
-        let taints = facts.taints();
-        let pods: Vec<_> = facts
-            .node
-            .into_iter()
-            .flat_map(|node| self.cluster.pods_on(node.name()))
-            .filter(|pod| !pod.is_terminal())
-            .collect();
+        let usage = template.map(|template| (template, capacity()));
+        let (labels, hostname) = self.labels_of(facts, &host);
+        let class = *known.entry((labels, facts.taints())).or_insert_with_key(|(labels, taints)| {
+            let runs = |daemon: &&Daemon<'_>| {
+                daemon.tolerates(taints) && daemon.terms.iter().any(|term| meets(labels, term).is_ok())
+            };
+            let daemons = self.index.asked(&sum(self.daemons.iter().filter(runs).map(Daemon::requests)));
+            classes.push(HostClass { labels: labels.clone(), taints: taints.clone(), daemons });
+            classes.len() - 1
+        });
         let room = match launch {
             Some(launch) => Some(launch.room),
             None if facts.is_incomplete => None,
-            None => self.room_of(facts, &pods, &labels, &taints),
+            None => self.room_of(facts, &classes[class]),
         };
-        // A host that has promised more than it has takes nothing more, whatever is asked; it is still a host to count.
-        let room = room.unwrap_or_else(|| self.index.less_than_nothing());
-        let node_name = facts.node.map(Node::name).filter(|_| self.with_volumes);
-        hosts.push(ExistingHost {
+        let pods = facts.node.into_iter().flat_map(|node| self.cluster.pods_on(node.name()));
+        let pods = pods.filter(|pod| !pod.is_terminal());
+        ExistingHost {
             host,
             is_initialized: facts.is_initialized,
-            labels,
+            is_usable: !facts.is_leaving,
             hostname,
-            taints,
-            room,
-            ports: pods.iter().flat_map(|pod| pod.constraints.host_ports.iter().copied()).collect(),
-            attached: match node_name {
-                Some(_) => Attached::by(pods.iter().copied(), self.cluster),
-                None => Attached::default(),
-            },
-            volume_limits: node_name.and_then(|name| self.cluster.csi_node(name)).map(|csi| &csi.limits),
-            pods: Vec::new(),
-        });
+            class,
+            ports: pods.flat_map(|pod| pod.constraints.host_ports.iter().copied()).collect(),
+            node: facts.node,
+            usage,
+            // A host that has promised more than it has takes nothing more, whatever is asked; it is still a host to
+            // count.
+            room: room.unwrap_or_else(|| self.index.less_than_nothing()),
+        }
     }
 
-    fn labels_of(&self, facts: &Facts<'a>, host: &Host) -> Requirements {
+    /// The labels without the host name, and that.
+    fn labels_of(&self, facts: &Facts<'a>, host: &Host) -> (Requirements, Arc<str>) {
         let meta = match (facts.node, facts.claim) {
             (Some(node), _) if facts.is_registered => &node.meta,
             (_, Some(claim)) => &claim.meta,
             (Some(node), None) => &node.meta,
-            (None, None) => return Requirements::new(),
+            (None, None) => return (Requirements::new(), Arc::clone(host.name())),
         };
-        let pairs = meta.labels.iter().map(|(key, value)| (&**key, &**value));
+        let hostname = meta.labels.get(label::HOSTNAME).unwrap_or_else(|| host.name());
+        let pairs =
+            meta.labels.iter().map(|(key, value)| (&**key, &**value)).filter(|(key, _)| *key != label::HOSTNAME);
         let mut labels = Requirements::from_labels(pairs, self.rules);
         if let (None, Some(claim)) = (facts.node, facts.claim)
             && claim.status.provider_id.is_none()
         {
             labels.merge(&claim.node.requirements);
         }
-        if labels.get(label::HOSTNAME).is_none() {
-            labels.add(Requirement::one_of(label::HOSTNAME, [host.name()]), self.rules);
-        }
-        labels
+        (labels, Arc::clone(hostname))
     }
 
     /// What is left for pods: without those that run, and without daemons that have not started yet.
-    fn room_of(
-        &self,
-        facts: &Facts<'a>,
-        pods: &[&Arc<Pod>],
-        labels: &Requirements,
-        taints: &[Taint],
-    ) -> Option<Amounts> {
-        let used = sum(pods.iter().map(|pod| &pod.requests));
-        let left = facts.allocatable().minus(&used).ok()?;
-        if left.iter().any(|(_, amount)| amount.is_negative()) {
+    fn room_of(&self, facts: &Facts<'a>, class: &HostClass) -> Option<Amounts> {
+        let mut left = self.index.offered(&facts.allocatable());
+        let nothing = self.index.nothing();
+        let mut missing = class.daemons.clone();
+        if let Some(node) = facts.node {
+            let asked = self.requests.get(node.name()).into_iter().flatten();
+            let pods = self.cluster.pods_on(node.name()).filter(|pod| !pod.is_terminal());
+            for (pod, asked) in pods.zip(asked) {
+                left.take(&self.amounts[*asked]);
+                if pod.is_of_daemon_set() {
+                    missing.take(&self.amounts[*asked]);
+                }
+            }
+        }
+        if !nothing.fits(&left) {
             return None;
         }
-        let runs = |daemon: &&Daemon<'_>| {
-            daemon.tolerates(taints) && daemon.terms.iter().any(|term| meets(labels, term).is_ok())
-        };
-        let expected = sum(self.daemons.iter().filter(runs).map(Daemon::requests));
-        let running = sum(pods.iter().filter(|pod| pod.is_of_daemon_set()).map(|pod| &pod.requests));
-        let mut missing = self.index.amounts(&expected);
-        missing.take(&self.index.amounts(&running));
-        missing.raise_to(&self.index.nothing());
-        let mut room = self.index.amounts(&left);
-        room.take(&missing);
+        missing.raise_to(&nothing);
+        left.take(&missing);
         // A daemon that does not fit stays away; it makes no room smaller than none.
-        room.raise_to(&self.index.nothing());
-        Some(room)
+        left.raise_to(&nothing);
+        Some(left)
     }
 
     /// What a claim will get that is not launched yet: one of its types, and nobody knows which. Pods must fit all.
@@ -204,8 +236,8 @@ impl<'a> Survey<'_, 'a> {
         })
         // Its pool or its types are gone: what it was made for is what it will hold at least.
         .unwrap_or_else(|| {
-            let room = self.index.amounts(&claim.requests);
-            let capacity = self.index.amounts(&with_one_node(claim.requests.clone()));
+            let room = self.index.offered(&claim.requests);
+            let capacity = self.index.asked(&with_one_node(claim.requests.clone()));
             Launch { room, capacity }
         })
     }
@@ -214,13 +246,6 @@ impl<'a> Survey<'_, 'a> {
 struct Launch {
     room: Amounts,
     capacity: Amounts,
-}
-
-impl ExistingHost<'_> {
-    /// Whether a pod's requirements hold, whatever the host turns out to be.
-    pub(crate) fn meets(&self, asked: &Requirements) -> bool {
-        meets(&self.labels, asked).is_ok()
-    }
 }
 
 /// Every value that the labels can have must be one that is asked for.

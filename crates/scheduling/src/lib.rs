@@ -10,25 +10,36 @@
 //! can launch once per solve; both are met on an existing host or an open claim.
 //!
 //! Not done yet, and never guessed at: pods with resource claims are refused with
-//! [`NotSupportedYet`](Overall::NotSupportedYet). Reservations are not counted down within one schedule: two planned
-//! nodes may hope for the same last slot, and the second gets another offering at launch.
+//! [`NotSupportedYet`](Overall::NotSupportedYet).
 
 mod amounts;
-mod claim;
+mod bits;
+mod buffer;
+mod counts;
 mod daemons;
+mod default_spread;
 mod existing;
 mod intake;
+mod overlay;
+mod prepared;
 mod problem;
 mod refusal;
+mod reservation;
+mod rows;
 mod schedule;
+mod sets;
 mod shape;
 mod solve;
 mod template;
 mod topology;
 mod volumes;
 
+pub use buffer::{BufferProblem, ResolvedBuffer, count_by_buffer, is_virtual, resolve};
+pub use default_spread::DefaultSpread;
 pub use intake::{InvalidPod, VolumeProblem, check_pod, is_leaving, is_usable, pods_to_place};
-pub use problem::{MinValuesPolicy, Options, PreferencePolicy, Problem, ReservedMode};
+pub use overlay::{Catalogues, Marks, Overlaid, OverlayVerdict, overlaid};
+pub use prepared::Prepared;
+pub use problem::{MinValuesPolicy, Options, Policy, PreferencePolicy, Problem, Question, ReservedMode, Supply};
 pub use refusal::{Feature, Overall, Refusal, TopologyRule, Unplaced};
-pub use schedule::{Host, OnHost, PlannedClaim, Schedule, TypeOption};
+pub use schedule::{Host, OnHost, OptionOffering, PlannedClaim, Schedule, TypeOption};
 pub use solve::solve;

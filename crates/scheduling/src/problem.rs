@@ -1,4 +1,7 @@
 //! What a solve is asked, besides the cluster.
+//!
+//! [`Problem`] is one question with everything it needs. Who asks many questions about one cluster compiles the cluster
+//! and its [`Supply`] once, as [`Prepared`](crate::Prepared), and asks [`Question`]s.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,13 +26,49 @@ pub struct Problem<'a> {
     pub options: Options,
 }
 
+/// What can be launched, and by which rules.
+#[derive(Debug, Clone, Copy)]
+pub struct Supply<'a> {
+    /// The pools that may launch, each with what it may launch. Pools that cannot be used now are passed over.
+    pub types: &'a BTreeMap<Arc<str>, Arc<[InstanceType]>>,
+    pub rules: &'a LabelRules,
+    pub options: Options,
+}
+
+/// One what-if. The default asks nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Question {
+    /// In any order; a pod that is still bound somewhere is to leave it.
+    pub pods: Vec<Arc<Pod>>,
+    /// Nodes, and claims without a node, that are no destination and whose capacity counts against no limit.
+    pub excluded: BTreeSet<Arc<str>>,
+    /// Nodes that take only pods that wait for a place anyway, or that come from a node that leaves anyway. Shared,
+    /// because it is the same for every what-if of a round.
+    pub closed_to_moves: Arc<BTreeSet<Arc<str>>>,
+    /// Uids of pods whose nodes leave anyway.
+    pub from_leaving: BTreeSet<Arc<str>>,
+    pub reserved: ReservedMode,
+    /// Slots to count in addition, by reservation (sheet 08, S2).
+    pub credits: BTreeMap<Arc<str>, u32>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     pub preferences: PreferencePolicy,
     pub min_values: MinValuesPolicy,
-    pub reserved: ReservedMode,
+    pub policy: Policy,
     /// How many instance types a planned claim may name at most, the cheapest first.
     pub max_types: usize,
+}
+
+/// Which of the valid answers is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// The cheapest that is found.
+    #[default]
+    Best,
+    /// What upstream would choose: pods are levelled over open claims, price decides only between a claim's types.
+    Compatible,
 }
 
 /// What preferences of pods mean (`--preference-policy`).
@@ -49,9 +88,10 @@ pub enum MinValuesPolicy {
 }
 
 /// What it means that a pool could launch a pod's node only from reservations that are full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReservedMode {
     /// The pod waits for them. For provisioning.
+    #[default]
     Strict,
     /// Other pools are tried. For what-ifs.
     Fallback,
@@ -62,7 +102,7 @@ impl Default for Options {
         Self {
             preferences: PreferencePolicy::Respect,
             min_values: MinValuesPolicy::Strict,
-            reserved: ReservedMode::Strict,
+            policy: Policy::Best,
             max_types: MAX_TYPES,
         }
     }

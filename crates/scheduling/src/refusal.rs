@@ -66,6 +66,8 @@ pub enum Refusal {
     Requirements(Incompatible),
     /// The pool and the pod agree, but every instance type is excluded; this is how the last one is.
     NoMatchingType(Incompatible),
+    /// No type that would do attaches as many volumes.
+    VolumeLimit,
     /// Every type that would do has a daemon on the port.
     HostPort(HostPort),
     /// Too large for every type that would do.
@@ -89,6 +91,10 @@ pub enum Refusal {
     Topology {
         rule: TopologyRule,
         key: Arc<str>,
+        /// How uneven a spread may be; zero for other rules.
+        max_skew: i64,
+        /// Pods that are counted, by domain, where the rule is not about host names.
+        counts: Vec<(Arc<str>, u32)>,
     },
 }
 
@@ -137,6 +143,7 @@ impl Refusal {
             Self::Taint(_) => "taint",
             Self::Requirements(_) => "requirements",
             Self::NoMatchingType(_) => "no_matching_type",
+            Self::VolumeLimit => "volume_limit",
             Self::HostPort(_) => "host_port",
             Self::Resources { .. } => "resources",
             Self::NoOffering { .. } => "no_offering",
@@ -154,14 +161,15 @@ impl Refusal {
             Self::Taint(_) => 2,
             Self::Requirements(_) => 3,
             Self::NoMatchingType(_) => 4,
-            Self::HostPort(_) => 5,
-            Self::Resources { .. } => 6,
-            Self::NoOffering { .. } => 7,
-            Self::ReservationsFull => 8,
-            Self::MinValues { .. } => 9,
-            Self::Limit { .. } => 10,
-            Self::Topology { .. } => 11,
-            Self::Truncated { .. } => 12,
+            Self::VolumeLimit => 5,
+            Self::HostPort(_) => 6,
+            Self::Resources { .. } => 7,
+            Self::NoOffering { .. } => 8,
+            Self::ReservationsFull => 9,
+            Self::MinValues { .. } => 10,
+            Self::Limit { .. } => 11,
+            Self::Topology { .. } => 12,
+            Self::Truncated { .. } => 13,
         }
     }
 }
@@ -185,6 +193,9 @@ impl fmt::Display for Unplaced {
     }
 }
 
+/// A rack label may have hundreds of values.
+const SHOWN_DOMAINS: usize = 5;
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -199,6 +210,7 @@ impl fmt::Display for Refusal {
             Self::Taint(taint) => write!(f, "its taint {taint} is not tolerated"),
             Self::Requirements(incompatible) => incompatible.fmt(f),
             Self::NoMatchingType(incompatible) => write!(f, "no instance type matches: {incompatible}"),
+            Self::VolumeLimit => f.write_str("no instance type that would do attaches as many volumes"),
             Self::HostPort(HostPort { port, ip, .. }) => write!(f, "a daemon takes the host port {ip}:{port}"),
             Self::Resources { name, asked, largest, nearest } => {
                 write!(f, "{asked} {name} is needed, {nearest} comes nearest with {largest}")?;
@@ -215,7 +227,16 @@ impl fmt::Display for Refusal {
             Self::Limit { name, left, smallest } => {
                 write!(f, "its limit leaves {left} {name}, the smallest node that would do has {smallest}")
             }
-            Self::Topology { rule, key } => write!(f, "no {key} satisfies {rule}"),
+            Self::Topology { rule, key, max_skew, counts } => {
+                write!(f, "no {key} satisfies {rule}")?;
+                if *rule == TopologyRule::Spread {
+                    write!(f, " with a skew of at most {max_skew}")?;
+                }
+                for (at, (domain, count)) in counts.iter().take(SHOWN_DOMAINS).enumerate() {
+                    write!(f, "{}{domain} has {count}", if at == 0 { ": " } else { ", " })?;
+                }
+                Ok(())
+            }
         }
     }
 }

@@ -5,46 +5,49 @@ use std::sync::Arc;
 use kerf_model::cluster::{HostPort, PodConstraints};
 use kerf_model::label::LabelRules;
 use kerf_model::requirement::{Requirement, Requirements};
-use kerf_model::resources::ResourceList;
 use kerf_model::taint::Toleration;
 
-use crate::amounts::Amounts;
 use crate::daemons::tolerates_preferences;
+use crate::sets::{SetId, Sets};
 use crate::topology::{GroupId, Membership, OwnGroups};
-use crate::volumes::VolumeNeeds;
 
-/// Pods with the same key are the same to every decision.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ShapeKey {
-    pub(crate) requests: Amounts,
-    pub(crate) constraints: Arc<PodConstraints>,
-    /// Only where groups of pods make a difference.
-    pub(crate) namespace: Option<Arc<str>>,
-    pub(crate) membership: Membership,
-    pub(crate) volumes: VolumeNeeds,
-}
-
-pub(crate) struct Shape {
-    pub(crate) key: ShapeKey,
-    pub(crate) request_list: ResourceList,
+/// What pods ask for besides resources. Pods of one kind are the same to every rule; a shape is a kind with a request.
+pub(crate) struct Kind {
     pub(crate) ports: Vec<HostPort>,
+    pub(crate) membership: Membership,
     pub(crate) announces: Vec<GroupId>,
     /// From all preferences to none.
     pub(crate) levels: Vec<Level>,
 }
 
-/// A pod with some of its preferences taken for constraints.
+/// A kind with a request: pods of one shape are the same to every decision, but for the volumes they attach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shape {
+    pub(crate) kind: usize,
+    pub(crate) request: usize,
+}
+
+/// A kind with some of its preferences taken for constraints.
 pub(crate) struct Level {
     /// Alternatives: one of them must hold.
     pub(crate) terms: Vec<Term>,
     pub(crate) tolerations: Vec<Toleration>,
-    pub(crate) groups: Vec<GroupId>,
+    /// Groups that must be satisfied: the pod's own, and those of pods that do not want it near.
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// A group as one kind meets it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule {
+    pub(crate) group: GroupId,
+    /// Whether the group counts pods of the kind itself.
+    pub(crate) counts_itself: bool,
 }
 
 pub(crate) struct Term {
-    pub(crate) all: Requirements,
+    pub(crate) all: SetId,
     /// Without preferences and volumes: what spreading looks at.
-    pub(crate) strict: Requirements,
+    pub(crate) strict: SetId,
 }
 
 /// What relaxing depends on, besides the pod.
@@ -55,22 +58,30 @@ pub(crate) struct Relaxing {
     pub(crate) with_soft_taints: bool,
 }
 
-impl Shape {
+/// What a kind is made from.
+pub(crate) struct KindSource<'s> {
+    pub(crate) constraints: &'s PodConstraints,
+    pub(crate) membership: &'s Membership,
+    pub(crate) own: &'s OwnGroups,
+    /// Where the pod's volumes can be: one of them must hold; none means anywhere.
+    pub(crate) places: &'s [Requirements],
+}
+
+impl Kind {
     pub(crate) fn compile(
-        key: ShapeKey,
-        request_list: ResourceList,
-        own: &OwnGroups,
+        source: &KindSource<'_>,
         relaxing: Relaxing,
+        sets: &mut Sets<'_>,
         rules: &LabelRules,
     ) -> Self {
-        let levels = Ladder::new(&key, own, relaxing, rules).levels();
-        let ports = key.constraints.host_ports.iter().copied().collect();
-        Self { request_list, ports, announces: own.announces.clone(), levels, key }
+        let levels = Ladder::new(source, relaxing, rules).levels(sets);
+        let ports = source.constraints.host_ports.iter().copied().collect();
+        Self { ports, membership: source.membership.clone(), announces: source.own.announces.clone(), levels }
     }
 
     /// Whether placing other pods can make room for this one.
     pub(crate) fn may_wait_for_others(&self) -> bool {
-        self.levels.iter().any(|level| !level.groups.is_empty())
+        self.levels.iter().any(|level| !level.rules.is_empty())
     }
 }
 
@@ -79,7 +90,7 @@ impl Shape {
 /// Alternatives are tried on every step. Upstream drops them first and for good, so that a pod whose last alternative
 /// cannot be had loses its place to a preference.
 struct Ladder<'a> {
-    key: &'a ShapeKey,
+    source: &'a KindSource<'a>,
     strict: Vec<Requirements>,
     hard: &'a [GroupId],
     soft_affinity: &'a [GroupId],
@@ -91,14 +102,14 @@ struct Ladder<'a> {
 }
 
 impl<'a> Ladder<'a> {
-    fn new(key: &'a ShapeKey, own: &'a OwnGroups, relaxing: Relaxing, rules: &LabelRules) -> Self {
-        let constraints = &key.constraints;
+    fn new(source: &'a KindSource<'a>, relaxing: Relaxing, rules: &LabelRules) -> Self {
+        let (constraints, own) = (source.constraints, source.own);
         let mut preferred: Vec<_> = constraints.preferred_node_terms.iter().collect();
         preferred.sort_by_key(|term| std::cmp::Reverse(term.weight));
         // A preference that means nothing is no preference.
         let parsed = preferred.into_iter().filter_map(|term| Requirements::parse(&term.expressions, rules).ok());
         Self {
-            key,
+            source,
             strict: node_terms(constraints, rules),
             hard: &own.hard,
             soft_affinity: &own.soft_affinity,
@@ -109,13 +120,13 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    fn levels(mut self) -> Vec<Level> {
-        let mut levels = vec![self.level(false)];
+    fn levels(mut self, sets: &mut Sets<'_>) -> Vec<Level> {
+        let mut levels = vec![self.level(false, sets)];
         while self.drop_one() {
-            levels.push(self.level(false));
+            levels.push(self.level(false, sets));
         }
         if self.relaxing.with_soft_taints {
-            levels.push(self.level(true));
+            levels.push(self.level(true, sets));
         }
         levels
     }
@@ -135,30 +146,31 @@ impl<'a> Ladder<'a> {
         true
     }
 
-    fn level(&self, soft_taints: bool) -> Level {
-        let constraints = &self.key.constraints;
-        let places = &self.key.volumes.places;
+    fn level(&self, soft_taints: bool, sets: &mut Sets<'_>) -> Level {
         let mut terms = Vec::new();
         for strict in &self.strict {
             let mut all = strict.clone();
             if let Some(heaviest) = self.preferred.first() {
                 all.merge(heaviest);
             }
-            if places.is_empty() {
-                terms.push(Term { all, strict: strict.clone() });
+            let strict = sets.intern(strict.clone());
+            if self.source.places.is_empty() {
+                terms.push(Term { all: sets.intern(all), strict });
                 continue;
             }
-            for place in places {
+            for place in self.source.places {
                 let mut there = all.clone();
                 there.merge(place);
-                terms.push(Term { all: there, strict: strict.clone() });
+                terms.push(Term { all: sets.intern(there), strict });
             }
         }
-        let mut tolerations = constraints.tolerations.clone();
+        let mut tolerations = self.source.constraints.tolerations.clone();
         tolerations.extend(soft_taints.then(tolerates_preferences));
+        let membership = self.source.membership;
         let soft = [self.soft_affinity, self.soft_anti_affinity, self.soft_spread];
-        let groups = self.hard.iter().chain(soft.into_iter().flatten()).copied().collect();
-        Level { terms, tolerations, groups }
+        let groups = self.hard.iter().chain(soft.into_iter().flatten()).chain(&membership.repelled_by);
+        let rule = |group: &GroupId| Rule { group: *group, counts_itself: membership.counted_in.contains(group) };
+        Level { terms, tolerations, rules: groups.map(rule).collect() }
     }
 }
 

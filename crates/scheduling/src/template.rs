@@ -1,36 +1,61 @@
-//! What a pool can launch, compiled once per solve.
+//! What a pool can launch, compiled once: types and offerings as rows of bits.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod compile;
+mod reasons;
+
+pub(crate) use compile::Compiler;
+pub(crate) use reasons::Asked;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kerf_model::cluster::{HostPort, InstanceType, Offering, StoredPool};
 use kerf_model::label::{self, LabelRules};
 use kerf_model::node_pool::{NodeClassRef, NodePool};
 use kerf_model::price::Price;
-use kerf_model::quantity::{Notation, Quantity};
-use kerf_model::requirement::{Operator, Requirement, Requirements, UndefinedKeys};
-use kerf_model::resources::{ResourceList, ResourceName};
+use kerf_model::requirement::{Operator, Requirement, Requirements};
+use kerf_model::resources::ResourceList;
 
-use crate::amounts::{Amounts, ResourceIndex, sum};
-use crate::daemons::Daemon;
+use crate::amounts::Amounts;
+use crate::bits::Bits;
 use crate::refusal::Refusal;
+use crate::reservation::ReservationId;
+use crate::rows::{KeyRows, Rows};
+use crate::schedule::{OptionOffering, TypeOption};
+use crate::sets::SetId;
+use crate::volumes::Attached;
 
 pub(crate) struct Template<'a> {
     pub(crate) stored: &'a StoredPool,
     pub(crate) pool: &'a NodePool,
     /// What every node of the pool meets.
-    pub(crate) requirements: Requirements,
+    pub(crate) set: SetId,
     /// Types that the pool's requirements leave and that are offered, in the order of the catalogue.
     pub(crate) types: Vec<TypeRow<'a>>,
+    type_rows: Rows,
+    /// Of all types, type by type.
+    offers: Vec<Offer<'a>>,
+    offer_rows: Rows,
+    available: Bits,
+    reserved: Bits,
     pub(crate) groups: Vec<DaemonGroup>,
-    /// Labels that differ between the offerings of a type.
-    offering_keys: BTreeSet<Arc<str>>,
+    /// By resource: types by their room for pods, the least first, with the types that have at least that much.
+    rooms: Vec<Vec<(i64, Bits)>>,
+    /// No type has more of anything.
+    most_capacity: Amounts,
+    /// By resource: types by their capacity, the largest first.
+    by_capacity: Vec<Vec<u32>>,
+    pub(crate) has_min_values: bool,
+    pub(crate) has_volume_limits: bool,
     /// Why the pool launches nothing at all.
     pub(crate) closed: Option<Refusal>,
+    catalogue: &'a Arc<[InstanceType]>,
     rules: &'a LabelRules,
 }
 
 pub(crate) struct TypeRow<'a> {
+    /// Its place in the catalogue.
+    at: u32,
     pub(crate) kind: &'a InstanceType,
     /// What is left for pods once the daemons run.
     pub(crate) room: Amounts,
@@ -38,12 +63,36 @@ pub(crate) struct TypeRow<'a> {
     pub(crate) capacity: Amounts,
     allocatable: ResourceList,
     pub(crate) group: usize,
+    /// Its offerings are those from here.
+    first_offer: u32,
+}
+
+struct Offer<'a> {
+    kind: u32,
+    offering: &'a Offering,
+    reservation: Option<ReservationId>,
 }
 
 /// Types on which the same daemons will run.
 pub(crate) struct DaemonGroup {
     pub(crate) overhead: ResourceList,
     ports: Vec<HostPort>,
+    members: Bits,
+}
+
+/// What of a pool's catalogue does for a requirement set, before anything is placed.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    /// Types that match and have an offering that may be launched.
+    pub(crate) types: Bits,
+    /// Available offerings that match, reserved ones too.
+    offers: Bits,
+    /// Types with an offering that is no reservation.
+    pub(crate) open: Bits,
+    /// Types and their reservations that match, the cheapest first.
+    pub(crate) reserved: Vec<(Price, ReservationId, u32)>,
+    /// Types that may be launched, the cheapest first, and then by name.
+    pub(crate) by_price: Vec<(Price, u32)>,
 }
 
 /// The key of the label that names a node's class.
@@ -52,235 +101,146 @@ pub(crate) fn class_label(class: &NodeClassRef) -> String {
 }
 
 impl<'a> Template<'a> {
-    pub(crate) fn compile(
-        (stored, pool): (&'a StoredPool, &'a NodePool),
-        types: &'a [InstanceType],
-        daemons: &[Daemon<'_>],
-        index: &ResourceIndex,
-        rules: &'a LabelRules,
-    ) -> Self {
-        let requirements = requirements_of(pool, rules);
-        let contradiction = requirements.iter().find(|requirement| requirement.is_contradiction());
-        let closed = contradiction.map(|found| Refusal::PoolContradiction { key: Arc::clone(found.key()) });
-        let mut template = Self {
-            stored,
-            pool,
-            requirements,
-            types: Vec::new(),
-            groups: Vec::new(),
-            offering_keys: BTreeSet::new(),
-            closed,
-            rules,
-        };
-        template.add_types(types, daemons, index);
-        if template.closed.is_none() && template.types.is_empty() {
-            template.closed = Some(Refusal::NoTypes);
+    /// What does for a set of requirements; `slots` says how many instances a reservation takes.
+    ///
+    /// A few row operations per label, and one pass over the offerings left: O(keys × words + offerings).
+    pub(crate) fn select(&self, asked: &Requirements, slots: impl Fn(ReservationId) -> u32) -> Selection {
+        let len = self.types.len();
+        let mut matching = self.type_rows.meeting(asked, |_| true);
+        let mut offers = self.offer_rows.meeting(asked, |key| self.rules.is_well_known(key));
+        offers.keep(&self.available);
+        if asked.iter().any(Requirement::is_contradiction) {
+            (matching, offers) = (Bits::none(len), Bits::none(self.offers.len()));
         }
-        template
-    }
-
-    fn add_types(&mut self, types: &'a [InstanceType], daemons: &[Daemon<'_>], index: &ResourceIndex) {
-        let undefined = UndefinedKeys::OpenIfWellKnown(self.rules);
-        let daemons: Vec<_> = daemons.iter().filter(|daemon| daemon.tolerates(&self.pool.node.taints)).collect();
-        // Of each daemon the terms that the pool can meet; which types can, differs by type.
-        let possible = |daemon: &&Daemon<'_>| -> Vec<Requirements> {
-            let terms = daemon.terms.iter();
-            terms.filter(|term| self.requirements.compatible(term, undefined).is_ok()).cloned().collect()
-        };
-        let terms: Vec<_> = daemons.iter().map(possible).collect();
-        let mut groups: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
-        for kind in types {
-            let fits_pool = kind.requirements.intersects(&self.requirements).is_ok();
-            if !fits_pool || !is_offered(kind, &self.requirements, self.rules, |offering| offering.available) {
+        let (mut open, mut obtainable) = (Bits::none(len), Bits::none(len));
+        let mut cheapest: Vec<Option<Price>> = vec![None; len];
+        let mut reserved = Vec::new();
+        for at in offers.iter() {
+            let Offer { kind, offering, reservation } = &self.offers[at];
+            let kind = *kind as usize;
+            if !matching.contains(kind) {
                 continue;
             }
-            let runs = |at: &usize| terms[*at].iter().any(|term| kind.requirements.intersects(term).is_ok());
-            let set: Vec<usize> = (0..daemons.len()).filter(runs).collect();
-            let group = *groups.entry(set).or_insert_with_key(|set| {
-                let own = || set.iter().map(|at| daemons[*at]);
-                let overhead = sum(own().map(Daemon::requests));
-                self.groups.push(DaemonGroup { overhead, ports: own().flat_map(Daemon::ports).collect() });
-                self.groups.len() - 1
-            });
-            let allocatable = kind.allocatable();
-            let mut room = index.amounts(&allocatable);
-            room.take(&index.amounts(&self.groups[group].overhead));
-            let mut capacity = kind.capacity.clone();
-            capacity.insert(ResourceName::NODES, Quantity::from_value(1, Notation::DecimalSi));
-            let capacity = index.amounts(&capacity);
-            self.types.push(TypeRow { kind, room, capacity, allocatable, group });
-            let keys = kind.offerings.iter().flat_map(|offering| offering.requirements.iter());
-            self.offering_keys.extend(keys.map(|requirement| Arc::clone(requirement.key())));
+            match reservation {
+                None => open.insert(kind),
+                Some(id) if slots(*id) > 0 => reserved.push((offering.price, *id, kind as u32)),
+                Some(_) => continue,
+            }
+            obtainable.insert(kind);
+            cheapest[kind] = Some(cheapest[kind].map_or(offering.price, |known| known.min(offering.price)));
+        }
+        reserved.sort_unstable();
+        matching.keep(&obtainable);
+        let mut by_price: Vec<_> = matching.iter().filter_map(|at| Some((cheapest[at]?, at as u32))).collect();
+        by_price.sort_by(|(a, left), (b, right)| a.cmp(b).then_with(|| self.name(*left).cmp(self.name(*right))));
+        Selection { types: matching, offers, open, reserved, by_price }
+    }
+
+    fn name(&self, at: u32) -> &Arc<str> {
+        &self.types[at as usize].kind.name
+    }
+
+    /// Narrows types to those with room for all that is asked. O(resources × (log types + words)).
+    pub(crate) fn keep_fitting(&self, types: &mut Bits, asked: &[i64]) {
+        for (rooms, asked) in self.rooms.iter().zip(asked) {
+            // Nothing fits where anything is overdrawn, asked for or not.
+            let at = rooms.partition_point(|(room, _)| room < asked);
+            match (at, rooms.get(at)) {
+                (0, Some(_)) => {}
+                (_, Some((_, enough))) => types.keep(enough),
+                (_, None) => *types = Bits::none(self.types.len()),
+            }
         }
     }
 
-    pub(crate) fn all(&self) -> Vec<u32> {
-        (0..).take(self.types.len()).collect()
-    }
-
-    pub(crate) fn rows(&self, options: &[u32]) -> impl Iterator<Item = &TypeRow<'a>> {
-        options.iter().map(|at| &self.types[*at as usize])
-    }
-
-    /// Which of the options do for `after`, given that all of them do for `before`.
-    pub(crate) fn narrow(
-        &self,
-        options: &[u32],
-        (before, after): (&Requirements, &Requirements),
-        need: &Amounts,
-        ports: &[HostPort],
-    ) -> Vec<u32> {
-        let changed: Vec<_> = after.iter().filter(|new| before.get(new.key()) != Some(*new)).collect();
-        if changed.iter().any(|new| new.is_contradiction()) {
-            return Vec::new();
-        }
-        let offerings_change = changed.iter().any(|new| self.offering_keys.contains(new.key()));
-        let free: Vec<bool> = self.groups.iter().map(|group| group.conflict(ports).is_none()).collect();
-        let still_does = |row: &TypeRow<'_>| {
-            free[row.group]
-                && need.fits(&row.room)
-                && changed.iter().all(|new| row.kind.requirements.get(new.key()).is_none_or(|own| own.can_meet(new)))
-                && (!offerings_change || self.is_launchable(row, after))
-        };
-        options.iter().copied().filter(|at| still_does(&self.types[*at as usize])).collect()
-    }
-
-    /// All types that do for a first pod.
-    pub(crate) fn options_for(&self, after: &Requirements, need: &Amounts, ports: &[HostPort]) -> Vec<u32> {
-        let mut options = self.narrow(&self.all(), (&self.requirements, after), need, ports);
-        options.retain(|at| self.is_launchable(&self.types[*at as usize], after));
-        options
-    }
-
-    /// The first gate that no type passes, of those that [`options_for`](Self::options_for) asks at once.
-    pub(crate) fn why_none(
-        &self,
-        after: &Requirements,
-        (need, asked): (&Amounts, &ResourceList),
-        ports: &[HostPort],
-        index: &ResourceIndex,
-    ) -> Refusal {
-        let mut mismatch = None;
-        let matching: Vec<_> = self
-            .types
-            .iter()
-            .filter(|row| match row.kind.requirements.intersects(after) {
-                Ok(()) => true,
-                Err(why) => {
-                    mismatch.get_or_insert(why);
-                    false
-                }
-            })
-            .collect();
-        if let (true, Some(why)) = (matching.is_empty(), mismatch) {
-            return Refusal::NoMatchingType(why);
-        }
-        let free: Vec<_> =
-            matching.iter().filter(|row| self.groups[row.group].conflict(ports).is_none()).copied().collect();
-        let Some(first) = free.first() else {
-            let conflict = self.groups.iter().find_map(|group| group.conflict(ports));
-            return conflict.map_or(Refusal::NoTypes, Refusal::HostPort);
-        };
-        let fitting: Vec<_> = free.iter().filter(|row| need.fits(&row.room)).copied().collect();
-        let Some(nearest) = fitting.first() else {
-            return self.shortage(&free, first, need, asked, index);
-        };
-        let full = |row: &&TypeRow<'_>| is_offered(row.kind, after, self.rules, |offering| offering.available);
-        match fitting.iter().any(full) {
-            true => Refusal::ReservationsFull,
-            false => Refusal::NoOffering { nearest: Arc::clone(&nearest.kind.name) },
+    /// Narrows types to those whose daemons leave the ports free.
+    pub(crate) fn keep_free_ports(&self, types: &mut Bits, ports: &[HostPort]) {
+        for group in self.groups.iter().filter(|group| group.conflict(ports).is_some()) {
+            types.drop_all(&group.members);
         }
     }
 
-    /// The type that comes nearest is short of the fewest resources, and has the most of the first of them.
-    fn shortage(
-        &self,
-        rows: &[&TypeRow<'_>],
-        first: &TypeRow<'_>,
-        need: &Amounts,
-        asked: &ResourceList,
-        index: &ResourceIndex,
-    ) -> Refusal {
-        let rank = |row: &&&TypeRow<'_>| {
-            let short = need.shortages(&row.room);
-            let room = need.first_short(&row.room).map(|id| row.room.of(id));
-            (std::cmp::Reverse(short), room)
-        };
-        // Of equals the first in the catalogue.
-        let nearest = rows.iter().rev().max_by_key(rank).map_or(first, |row| *row);
-        let name = index.name(need.first_short(&nearest.room).unwrap_or_default()).clone();
-        let overhead = self.groups[nearest.group].overhead.amount(name.as_str());
-        let asked = asked.amount(name.as_str());
-        Refusal::Resources {
-            asked: asked.checked_add(overhead).unwrap_or(asked),
-            largest: nearest.allocatable.amount(name.as_str()),
-            nearest: Arc::clone(&nearest.kind.name),
-            name,
+    /// Narrows types to those whose nodes can attach all of these volumes.
+    pub(crate) fn keep_attaching(&self, types: &mut Bits, attached: &Attached) {
+        let too_many: Vec<_> =
+            types.iter().filter(|at| !attached.is_within(&self.types[*at].kind.volume_limits)).collect();
+        too_many.into_iter().for_each(|at| types.remove(at));
+    }
+
+    /// Narrows types to those that a pool's limits leave room for.
+    pub(crate) fn keep_within(&self, types: &mut Bits, left: &Amounts) {
+        if self.most_capacity.fits(left) {
+            return;
         }
+        let over: Vec<_> = types.iter().filter(|at| !self.types[*at].capacity.fits(left)).collect();
+        over.into_iter().for_each(|at| types.remove(at));
     }
 
-    fn is_launchable(&self, row: &TypeRow<'_>, requirements: &Requirements) -> bool {
-        is_offered(row.kind, requirements, self.rules, Offering::is_launchable)
-    }
-
-    /// The offerings of a type that could be launched for a claim with these requirements.
-    pub(crate) fn launchable<'k>(
-        &'k self,
-        kind: &'k InstanceType,
-        requirements: &'k Requirements,
-    ) -> impl Iterator<Item = &'k Offering> {
-        let undefined = UndefinedKeys::OpenIfWellKnown(self.rules);
-        let launchable = kind.offerings.iter().filter(|offering| offering.is_launchable());
-        launchable.filter(move |offering| requirements.compatible(&offering.requirements, undefined).is_ok())
-    }
-
-    pub(crate) fn price(&self, kind: &InstanceType, requirements: &Requirements) -> Option<Price> {
-        self.launchable(kind, requirements).map(|offering| offering.price).min()
+    /// The most of each resource that any of the types has: what a limit must be prepared for.
+    pub(crate) fn most_capacity(&self, types: &Bits) -> Amounts {
+        let mut most = self.most_capacity.clone();
+        let largest = |order: &Vec<u32>| order.iter().find(|at| types.contains(**at as usize)).copied();
+        for (id, order) in self.by_capacity.iter().enumerate() {
+            most.set(id, largest(order).map_or(0, |at| self.types[at as usize].capacity.of(id)));
+        }
+        most
     }
 
     /// The first label of which too few different values are left, with how many there are.
-    pub(crate) fn too_few_values(&self, options: &[u32], requirements: &Requirements) -> Option<(Arc<str>, u32, u32)> {
-        requirements.iter().find_map(|requirement| {
+    pub(crate) fn too_few_values(&self, types: &Bits, asked: &Requirements) -> Option<(Arc<str>, u32, u32)> {
+        if !self.has_min_values {
+            return None;
+        }
+        asked.iter().find_map(|requirement| {
             let wanted = requirement.min_values()?;
-            let found = self.count_values(options, requirement);
+            let found = self.count_values(types, requirement);
             (found < wanted).then(|| (Arc::clone(requirement.key()), wanted, found))
         })
     }
 
-    pub(crate) fn count_values(&self, options: &[u32], requirement: &Requirement) -> u32 {
-        let own = self.rows(options).filter_map(|row| row.kind.requirements.get(requirement.key()));
-        let listed = own.filter(|own| own.operator() == Operator::In).flat_map(Requirement::values);
-        let values: BTreeSet<_> = listed.filter(|value| requirement.has(value)).collect();
-        u32::try_from(values.len()).unwrap_or(u32::MAX)
+    /// Only values that the requirement allows (sheet 08, S4).
+    pub(crate) fn count_values(&self, types: &Bits, requirement: &Requirement) -> u32 {
+        let row = self.type_rows.key(requirement.key());
+        row.map_or(0, |row| u32::try_from(row.count_values(types, requirement)).unwrap_or(u32::MAX))
     }
 
-    /// The values of a label that nodes of this pool can have, of those that one of the terms allows. Only what some type
-    /// with an available offering can reach counts: a zone that is named but sold out is none.
-    pub(crate) fn domains(&self, key: &str, terms: &[Requirements]) -> BTreeSet<Arc<str>> {
-        let undefined = UndefinedKeys::OpenIfWellKnown(self.rules);
-        let terms = terms.iter().filter(|term| self.requirements.compatible(term, undefined).is_ok());
-        let narrowed: Vec<Requirements> = terms
-            .map(|term| {
-                let mut both = self.requirements.clone();
-                both.merge(term);
-                both
+    /// The values of a label that some type, offering or the pool itself names.
+    pub(crate) fn named_values<'s>(&'s self, key: &'s str, own: &'s Requirements) -> BTreeSet<&'s Arc<str>> {
+        let rows = [&self.offer_rows, &self.type_rows].into_iter().filter_map(|rows| rows.key(key));
+        let mut named: BTreeSet<_> = rows.flat_map(KeyRows::values).collect();
+        let of_pool = own.get(key).filter(|own| own.operator() == Operator::In);
+        named.extend(of_pool.into_iter().flat_map(Requirement::values));
+        named
+    }
+
+    /// The type as an option of a claim; `None` if it could not be launched. With a reservation held, only from there.
+    pub(crate) fn option(
+        &self,
+        at: usize,
+        selection: &Selection,
+        held: Option<(ReservationId, &Arc<str>)>,
+    ) -> Option<TypeOption> {
+        let row = &self.types[at];
+        let only = |offering: &Offering, key: &str| offering.requirements.get(key)?.values().first().cloned();
+        let own = self.offers[row.first_offer as usize..].iter().enumerate();
+        let own = own.take_while(|(_, offer)| offer.kind as usize == at);
+        let offerings = own
+            .filter(|(nth, offer)| {
+                selection.offers.contains(row.first_offer as usize + nth) && offer.reservation == held.map(|(id, _)| id)
             })
-            .collect();
-        let mut found = BTreeSet::new();
-        for row in &self.types {
-            for after in narrowed.iter().filter(|after| row.kind.requirements.intersects(after).is_ok()) {
-                for offering in self.launchable(row.kind, after) {
-                    let sides = [&offering.requirements, &row.kind.requirements, after];
-                    let Some(source) = sides.into_iter().find_map(|side| side.get(key)) else { continue };
-                    if source.operator() == Operator::In {
-                        let reachable =
-                            source.values().iter().filter(|value| after.get(key).is_none_or(|own| own.has(value)));
-                        found.extend(reachable.cloned());
-                    }
-                }
-            }
-        }
-        found
+            .map(|(_, Offer { offering, .. })| OptionOffering {
+                capacity_type: only(offering, label::CAPACITY_TYPE),
+                zone: only(offering, label::ZONE),
+                price: offering.price,
+                reservation: held.map(|(_, name)| Arc::clone(name)),
+            });
+        TypeOption::new(self.catalogue, row.at, offerings.collect())
+    }
+
+    /// Types that offer a reservation for the set.
+    pub(crate) fn offering(&self, selection: &Selection, held: ReservationId) -> Bits {
+        let own = selection.reserved.iter().filter(|(_, id, _)| *id == held);
+        Bits::of(self.types.len(), own.map(|(_, _, kind)| *kind as usize))
     }
 }
 
@@ -288,32 +248,4 @@ impl DaemonGroup {
     fn conflict(&self, ports: &[HostPort]) -> Option<HostPort> {
         ports.iter().find(|port| self.ports.iter().any(|own| own.conflicts_with(port))).copied()
     }
-}
-
-fn requirements_of(pool: &NodePool, rules: &LabelRules) -> Requirements {
-    let mut requirements = pool.node.requirements.clone();
-    let labels = pool.labels.iter().map(|(key, value)| (&**key, &**value));
-    requirements.merge(&Requirements::from_labels(labels, rules));
-    let class = class_label(&pool.node.class);
-    // The last two are there for daemons that wait for a node to be ready, and never reach a claim.
-    let ours = [
-        (label::NODEPOOL, &*pool.name),
-        (&class, &*pool.node.class.name),
-        (label::REGISTERED, "true"),
-        (label::INITIALIZED, "true"),
-    ];
-    requirements.merge(&Requirements::from_labels(ours, rules));
-    requirements
-}
-
-fn is_offered(
-    kind: &InstanceType,
-    requirements: &Requirements,
-    rules: &LabelRules,
-    usable: impl Fn(&Offering) -> bool,
-) -> bool {
-    let undefined = UndefinedKeys::OpenIfWellKnown(rules);
-    kind.offerings
-        .iter()
-        .any(|offering| usable(offering) && requirements.compatible(&offering.requirements, undefined).is_ok())
 }

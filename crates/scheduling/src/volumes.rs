@@ -95,13 +95,18 @@ impl Attached {
         attached
     }
 
+    /// Whether a node with these limits attaches all of them.
+    pub(crate) fn is_within(&self, limits: &BTreeMap<Arc<str>, u32>) -> bool {
+        self.0.iter().all(|(driver, claims)| limits.get(driver).is_none_or(|limit| claims.len() <= *limit as usize))
+    }
+
     /// Whether both together stay within the limits.
-    pub(crate) fn has_room_for(&self, more: &Self, limits: &BTreeMap<Arc<str>, u32>) -> bool {
+    pub(crate) fn has_room_for<'l>(&self, more: &Self, limit_of: impl Fn(&str) -> Option<u32> + 'l) -> bool {
         more.0.iter().all(|(driver, claims)| {
-            let Some(limit) = limits.get(driver) else { return true };
+            let Some(limit) = limit_of(driver) else { return true };
             let own = self.0.get(driver);
             let added = claims.iter().filter(|claim| own.is_none_or(|own| !own.contains(*claim))).count();
-            own.map_or(0, BTreeSet::len) + added <= *limit as usize
+            own.map_or(0, BTreeSet::len) + added <= limit as usize
         })
     }
 }

@@ -19,12 +19,14 @@ struct Arguments {
     seeds: u64,
     first_seed: u64,
     json: bool,
+    disruption: bool,
 }
 
 fn main() -> Result<ExitCode, AnyError> {
     let arguments = arguments()?;
     let admission = Arc::new(Admission::new(&kerf_api::crds(None))?);
     let catalogue = Catalogue::kwok();
+    let options = Options { disruption: arguments.disruption, ..Options::default() };
     let started = Instant::now();
     let next = AtomicU64::new(arguments.first_seed);
     let end = arguments.first_seed.saturating_add(arguments.seeds);
@@ -38,12 +40,13 @@ fn main() -> Result<ExitCode, AnyError> {
                     if seed >= end {
                         return;
                     }
-                    let report = run(seed, &admission, catalogue.types(), &Options::default());
+                    let report = run(seed, &admission, catalogue.types(), &options);
                     for violation in &report.violations {
                         println!("seed {seed}  {violation}");
                     }
                     if !report.violations.is_empty() {
-                        println!("replay with: cargo xtask sim --seeds 1 --first-seed {seed}");
+                        let flag = if options.disruption { " --disruption" } else { "" };
+                        println!("replay with: cargo xtask sim --seeds 1 --first-seed {seed}{flag}");
                     }
                     let Ok(mut reports) = reports.lock() else { return };
                     reports.push(report);
@@ -86,13 +89,14 @@ fn main() -> Result<ExitCode, AnyError> {
 }
 
 fn arguments() -> Result<Arguments, AnyError> {
-    let mut arguments = Arguments { seeds: 100, first_seed: 1, json: false };
+    let mut arguments = Arguments { seeds: 100, first_seed: 1, json: false, disruption: false };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         match word.as_str() {
             "--seeds" => arguments.seeds = value.parse()?,
             "--first-seed" => arguments.first_seed = value.parse()?,
+            "--disruption" => arguments.disruption = value.parse()?,
             "-o" if value == "json" => arguments.json = true,
             _ => return Err(format!("unknown argument {word} {value}").into()),
         }

@@ -1,30 +1,42 @@
 //! Kerf itself, living in the world: the same engine and the same border as in a real cluster, with the store for an API
 //! and [`Cloud`] for a cloud.
 
+mod act;
+mod clock;
 mod cloud;
+mod ears;
+mod image;
 mod ledger;
+mod shortage;
+mod writes;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_api::Provider;
-use kerf_api::change::{Reader, WatchedKind};
-use kerf_api::write::{ApiWrite, Request, Subresource, Version, api_writes};
+use kerf_api::change::{Features, WatchedKind};
+use kerf_api::write::api_writes;
 use kerf_cloud::InstanceTypes;
 use kerf_engine::{Engine, Settings};
 use kerf_lifecycle::ClassKind;
 use kerf_model::change::Input;
-use kerf_model::cluster::ObjectName;
-use kerf_model::effect::{ClaimPatch, Effect, Event, MetaPatch, WriteError};
-use serde_json::Value;
+use kerf_model::cluster::NodeClaim;
+use kerf_model::effect::{Effect, Event, WriteError};
 
+pub use act::Act;
 pub use cloud::{Cloud, CloudPace, MachineView};
+pub use image::IMAGE;
 pub use ledger::Ledger;
+pub use shortage::Shortage;
 
 use crate::faults::{Fate, Faults, Mutation};
-use crate::store::{ApiError, Conflict, DeleteOptions, EvictionRefusal, Kind, Part, Patch, Store};
-use crate::world::{Actor, News, Watch};
+use crate::store::{ApiError, Kind, Store};
+use crate::world::Actor;
+use clock::SkewedClock;
+use ears::Ears;
 
 /// The provider whose kinds the world's pools use.
 const PROVIDER: Provider = Provider::Kwok;
@@ -32,54 +44,113 @@ const PROVIDER: Provider = Provider::Kwok;
 /// How long a refusal takes to come back.
 const HEARD_AFTER: SignedDuration = SignedDuration::from_millis(10);
 
+/// Told events are forgotten in bulk when there are this many.
+const MOST_TOLD: usize = 10_000;
+
 pub struct Autoscaler {
+    settings: Settings,
     engine: Engine,
-    reader: Reader,
-    watches: Vec<(WatchedKind, Watch)>,
-    /// What each watch has seen, so that a gap in it shows what went meanwhile.
-    known: BTreeMap<WatchedKind, BTreeSet<ObjectName>>,
+    ears: Ears,
+    clock: SkewedClock,
     cloud: Cloud,
     /// Answers and failures that the engine hears with the next step.
     heard: Vec<Input>,
-    offered: BTreeSet<Arc<str>>,
+    /// The pools that know their instance types, and which edition of them.
+    offered: (BTreeSet<Arc<str>>, u64),
     is_synced: bool,
+    /// By the engine's clock.
     wake: Option<Timestamp>,
+    /// When a refusal is heard of.
+    refused: Option<Timestamp>,
     /// When each event was told last, by object, reason and what else tells it apart.
     told: BTreeMap<(Arc<str>, &'static str, String), Timestamp>,
     faults: Faults,
-    /// Watches that are silent for now.
-    lagging: BTreeMap<WatchedKind, Timestamp>,
     /// Effects under way. They outlive a crash: what was sent arrives.
-    late: BTreeMap<(Timestamp, u64), Effect>,
+    late: BTreeMap<(Timestamp, u64), Sent>,
     sent_late: u64,
+    /// How many processes there were before this one.
+    process: u64,
     /// After a crash, until the next process starts.
     down_until: Option<Timestamp>,
+    /// What was done, for whoever checks it; `None` if nobody does.
+    acts: Option<Vec<Act>>,
+}
+
+/// An effect on its way, with what its sender knew.
+#[derive(Clone)]
+struct Sent {
+    effect: Effect,
+    /// Of a launch: the claim as it was.
+    claim: Option<Arc<NodeClaim>>,
+    decided: Timestamp,
+    heard: Arc<ears::Heard>,
+    process: u64,
 }
 
 impl Autoscaler {
     pub fn new(types: InstanceTypes, pace: CloudPace) -> Self {
         Self {
-            engine: fresh_engine(),
-            reader: Reader::new(Some(PROVIDER)),
-            watches: fresh_watches(),
-            known: BTreeMap::new(),
+            engine: Engine::new(Self::default_settings()),
+            settings: Self::default_settings(),
+            ears: Ears::new(PROVIDER, Features::default()),
+            clock: SkewedClock::new(),
             cloud: Cloud::new(types, pace),
             heard: Vec::new(),
-            offered: BTreeSet::new(),
+            offered: Default::default(),
             is_synced: false,
             wake: None,
+            refused: None,
             told: BTreeMap::new(),
             faults: Faults::none(),
-            lagging: BTreeMap::new(),
             late: BTreeMap::new(),
             sent_late: 0,
+            process: 0,
             down_until: None,
+            acts: None,
         }
+    }
+
+    /// What an operator gets who sets nothing.
+    pub fn default_settings() -> Settings {
+        let api = WatchedKind::NodeClass(PROVIDER).api_kind();
+        let class = ClassKind { group: api.group.into(), kind: api.kind.into() };
+        let lifecycle = kerf_lifecycle::Settings::for_classes(vec![class]);
+        Settings::new(lifecycle, kerf_api::provider::label_rules(Some(PROVIDER)))
+    }
+
+    #[must_use]
+    pub fn with_settings(self, settings: Settings) -> Self {
+        Self { engine: Engine::new(settings.clone()), settings, ..self }
+    }
+
+    /// Keeps what is done until somebody looks: [`Autoscaler::take_acts`].
+    #[must_use]
+    pub fn recording(self) -> Self {
+        Self { acts: Some(Vec::new()), ..self }
+    }
+
+    /// What was done since the last look.
+    pub fn take_acts(&mut self) -> Vec<Act> {
+        self.acts.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What the engine takes the time for.
+    pub fn clock(&self, now: Timestamp) -> Timestamp {
+        self.clock.peek(now)
     }
 
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> Self {
         Self { faults, ..self }
+    }
+
+    /// Switches on what is off by default.
+    #[must_use]
+    pub fn with_features(self, features: Features) -> Self {
+        let mut settings = self.settings.clone();
+        settings.node_overlays = features.node_overlays;
+        settings.capacity_buffers = features.capacity_buffers;
+        Self { ears: Ears::new(PROVIDER, features), ..self.with_settings(settings) }
     }
 
     pub fn faults(&self) -> &Faults {
@@ -100,17 +171,17 @@ impl Autoscaler {
 
     /// The process dies, and another one starts later. Cluster and cloud go on; answers to the old one are lost.
     pub fn crash(&mut self, outage: SignedDuration, now: Timestamp) {
-        self.engine = fresh_engine();
-        self.reader = Reader::new(Some(PROVIDER));
-        self.watches = fresh_watches();
-        self.known.clear();
+        self.engine = Engine::new(self.settings.clone());
+        self.ears.restart();
+        self.clock.restart();
+        self.process += 1;
         self.heard.clear();
         self.told.clear();
-        self.offered.clear();
-        self.lagging.clear();
+        self.offered = Default::default();
         self.cloud.forget_answers();
         self.is_synced = false;
         self.wake = None;
+        self.refused = None;
         self.down_until = Some(now + outage);
     }
 
@@ -123,104 +194,66 @@ impl Autoscaler {
         self.cloud.ledger().clone()
     }
 
-    /// Everything seen since the last look, as the engine hears it.
-    fn listen(&mut self, store: &Store, now: Timestamp) -> Vec<Input> {
-        let mut inputs = std::mem::take(&mut self.heard);
-        for (kind, watch) in &mut self.watches {
-            match self.lagging.get(kind) {
-                Some(until) if now < *until => continue,
-                Some(_) => drop(self.lagging.remove(kind)),
-                // The first list is always awaited: before it nothing is decided.
-                None if self.is_synced && watch.has_news(store) => {
-                    if let Some(lag) = self.faults.lag() {
-                        self.lagging.insert(*kind, now + lag);
-                        continue;
-                    }
-                }
-                None => {}
-            }
-            let known = self.known.entry(*kind).or_default();
-            let (objects, gone) = match watch.news(store) {
-                News::Events(events) => {
-                    // What counts is what there is now: a name may have been reused meanwhile.
-                    let names: BTreeSet<ObjectName> = events.into_iter().map(|event| event.object.name).collect();
-                    let (there, gone): (Vec<_>, Vec<_>) =
-                        names.into_iter().partition(|name| store.get(stored_kind(*kind), name).is_ok());
-                    let there = there.iter().filter_map(|name| store.get(stored_kind(*kind), name).ok().cloned());
-                    (there.collect::<Vec<_>>(), gone)
-                }
-                News::All(objects) => {
-                    let names: BTreeSet<&ObjectName> = objects.iter().map(|object| &object.name).collect();
-                    let gone = known.iter().filter(|name| !names.contains(name)).cloned().collect();
-                    (objects, gone)
-                }
-            };
-            for object in objects {
-                known.insert(object.name.clone());
-                // What cannot be read keeps its last state, as in a real watch.
-                if let Ok(seen) = self.reader.seen_json(*kind, object.body()) {
-                    inputs.push(Input::Change(seen.change));
-                }
-            }
-            for name in gone {
-                known.remove(&name);
-                inputs.push(Input::Change(kind.gone(&wire_name(&name))));
-            }
-        }
-        inputs
-    }
-
-    /// The catalogue is asked for again when pools come and go.
+    /// The catalogue is asked for again when pools come and go, and when something is sold out.
     fn offer_types(&mut self, inputs: &mut Vec<Input>) {
         let pools: BTreeSet<Arc<str>> =
             self.engine.snapshot().pools().map(|pool| pool.meta.name.name.clone()).collect();
-        if pools != self.offered {
+        let offered = (pools, self.cloud.offers());
+        if offered != self.offered {
             let types = self.cloud.types();
-            inputs.push(Input::Catalogue(pools.iter().map(|pool| (pool.clone(), types.clone())).collect()));
-            self.offered = pools;
+            inputs.push(Input::Catalogue(offered.0.iter().map(|pool| (pool.clone(), types.clone())).collect()));
+            self.offered = offered;
         }
     }
 
     /// Lets the effect meet its fate.
-    fn send(&mut self, effect: Effect, store: &mut Store, now: Timestamp) {
-        match self.faults.fate(&effect) {
-            Fate::Done => self.execute(effect, store, now),
+    fn send(&mut self, sent: Sent, store: &mut Store, now: Timestamp) {
+        let is_api_write = api_writes(&sent.effect, now).is_some();
+        match self.faults.fate(&sent.effect) {
+            Fate::Done => self.execute(sent, store, now),
             Fate::Dropped => {}
-            Fate::Late(delay) => self.send_late(effect, now + delay),
+            Fate::Late(delay) => self.send_late(sent, now + delay),
             Fate::Repeated(delay) => {
-                self.send_late(effect.clone(), now + delay);
-                self.execute(effect, store, now);
+                self.send_late(sent.clone(), now + delay);
+                self.execute(sent, store, now);
             }
-            Fate::Refused(error) => {
-                // A cloud says nothing where the API says no: its answers are inputs of their own.
-                if api_writes(&effect, now).is_some() {
-                    self.heard.push(Input::WriteFailed { effect: Box::new(effect), error });
-                }
+            // A cloud says nothing where the API says no: its answers are inputs of their own.
+            Fate::Refused(error) if is_api_write => {
+                self.heard.push(Input::WriteFailed { effect: Box::new(sent.effect), error });
             }
+            Fate::Refused(_) => {}
             Fate::ReplyLost => {
-                let (heard, answers) = (self.heard.len(), self.cloud.questions());
-                self.execute(effect.clone(), store, now);
-                self.heard.truncate(heard);
-                self.cloud.forget_answers_after(answers);
-                if api_writes(&effect, now).is_some() {
+                self.execute_unheard(sent.clone(), store, now);
+                if is_api_write {
                     let error = WriteError::Unavailable { message: "no reply".to_owned() };
-                    self.heard.push(Input::WriteFailed { effect: Box::new(effect), error });
+                    self.heard.push(Input::WriteFailed { effect: Box::new(sent.effect), error });
                 }
             }
         }
     }
 
-    fn send_late(&mut self, effect: Effect, at: Timestamp) {
+    fn send_late(&mut self, sent: Sent, at: Timestamp) {
         self.sent_late += 1;
-        self.late.insert((at, self.sent_late), effect);
+        self.late.insert((at, self.sent_late), sent);
     }
 
     /// What was sent late and arrives now.
     fn arrive(&mut self, store: &mut Store, now: Timestamp) {
         let later = self.late.split_off(&(now + SignedDuration::from_nanos(1), 0));
-        for effect in std::mem::replace(&mut self.late, later).into_values() {
-            self.execute(effect, store, now);
+        for sent in std::mem::replace(&mut self.late, later).into_values() {
+            match sent.process == self.process {
+                true => self.execute(sent, store, now),
+                false => self.execute_unheard(sent, store, now),
+            }
         }
+    }
+
+    /// Nobody hears the answer.
+    fn execute_unheard(&mut self, sent: Sent, store: &mut Store, now: Timestamp) {
+        let (heard, answers) = (self.heard.len(), self.cloud.questions());
+        self.execute(sent, store, now);
+        self.heard.truncate(heard);
+        self.cloud.forget_answers_after(answers);
     }
 
     /// Whether the event was not told just now already.
@@ -228,57 +261,66 @@ impl Autoscaler {
         let key = (event.about.target.uid.clone(), event.reason, event.dedupe.clone());
         let is_news = self.told.get(&key).is_none_or(|told| now.duration_since(*told) >= event.interval);
         if is_news {
+            if self.told.len() >= MOST_TOLD {
+                self.told.retain(|_, told| now.duration_since(*told) < SignedDuration::from_hours(1));
+            }
             self.told.insert(key, now);
         }
         is_news
     }
 
-    fn execute(&mut self, effect: Effect, store: &mut Store, now: Timestamp) {
-        if let Effect::Publish(event) = &effect
+    fn execute(&mut self, sent: Sent, store: &mut Store, now: Timestamp) {
+        if let Effect::Publish(event) = &sent.effect
             && !self.is_news(event, now)
         {
             return;
         }
-        let effect = match effect {
-            Effect::EvictPod(pod) if self.faults.has(Mutation::SkipBudgets) => {
-                Effect::DeletePod(pod, SignedDuration::from_secs(30))
-            }
-            Effect::Terminate { claim, .. } if self.faults.has(Mutation::ForgetFinalizer) => {
-                let patch = ClaimPatch {
-                    meta: MetaPatch { finalizers: Some(Vec::new()), ..MetaPatch::default() },
-                    ..ClaimPatch::default()
-                };
-                Effect::PatchClaim(claim, Box::new(patch))
-            }
-            other => other,
+        let effect = match self.faults.mutation() {
+            Some(mutation) => mutation.spoil(sent.effect),
+            None => sent.effect,
         };
         if let Some(writes) = api_writes(&effect, now) {
-            match (execute_all(&writes, store, now), effect) {
-                (Ok(()), Effect::EvictPod(pod)) => self.cloud.ledger().evicted(pod.uid),
-                (Ok(()), _) => {}
-                (Err(error), effect) => self.heard.push(Input::WriteFailed { effect: Box::new(effect), error }),
+            match writes::execute_all(&writes, store, now) {
+                Err(error) => self.heard.push(Input::WriteFailed { effect: Box::new(effect), error }),
+                Ok(()) => {
+                    if let Effect::EvictPod(pod) = &effect {
+                        self.cloud.ledger().evicted(pod.uid.clone());
+                    }
+                    if let Some(acts) = &mut self.acts {
+                        acts.push(Act { effect, decided: sent.decided, heard: sent.heard });
+                    }
+                }
             }
             return;
         }
         match effect {
             Effect::Launch { claim } => {
-                let known = self.engine.snapshot().claim(&claim.name.name).cloned();
-                if self.faults.has(Mutation::LaunchTwice) {
+                if self.faults.mutation() == Some(Mutation::LaunchTwice) {
                     self.cloud.forget_claim(&claim.uid);
                 }
                 let fate = self.faults.launch();
-                self.cloud.launch(claim, known.as_deref(), fate, now);
+                let order = sent.claim.as_deref().map(|claim| (claim, image::wanted(store, &claim.node.class.name)));
+                self.cloud.launch(claim, order, fate, now);
             }
             Effect::Terminate { claim, provider_id } => self.cloud.terminate(Some(claim), &provider_id, now),
             Effect::TerminateOrphan { provider_id } => self.cloud.terminate(None, &provider_id, now),
             Effect::ListInstances => self.cloud.list(now),
             Effect::FindInstance { provider_id } => self.cloud.find(&provider_id, now),
+            Effect::CheckDrift { claim } => {
+                let class = store.get(Kind::NodeClaim, &claim.name).ok();
+                let class = class.and_then(|claim| claim.text(&["spec", "nodeClassRef", "name"]));
+                let image = class.and_then(|class| image::wanted(store, class));
+                self.cloud.check_drift(claim, image.as_deref(), now);
+            }
+            Effect::Reboot { claim, provider_id, operation } => self.cloud.reboot(claim, &provider_id, operation, now),
             Effect::CreateClaim(_)
             | Effect::PatchClaim(..)
             | Effect::DeleteClaim(_)
             | Effect::PatchNode(..)
             | Effect::DeleteNode(_)
             | Effect::PatchPool(..)
+            | Effect::PatchOverlay(..)
+            | Effect::PatchBuffer(..)
             | Effect::EvictPod(_)
             | Effect::DeletePod(..)
             | Effect::Publish(_) => {}
@@ -300,139 +342,87 @@ impl Actor for Autoscaler {
             return Ok(());
         }
         self.down_until = None;
-        let mut inputs = self.listen(store, now);
+        let mut inputs = std::mem::take(&mut self.heard);
+        self.refused = None;
+        inputs.extend(self.ears.listen(store, &mut self.faults, now));
         inputs.extend(self.cloud.answers(now));
-        let is_due = self.wake.is_some_and(|wake| wake <= now);
-        if inputs.is_empty() && !is_due {
+        if let Some(skew) = self.faults.clock_jump() {
+            self.clock.jump(skew);
+        }
+        let is_due = self.wake.is_some_and(|wake| wake <= self.clock.peek(now));
+        let has_new_offers = self.is_synced && self.cloud.offers() != self.offered.1;
+        if inputs.is_empty() && !is_due && !has_new_offers {
             return Ok(());
         }
         if !self.is_synced {
             self.is_synced = true;
             inputs.push(Input::Synced);
         }
-        let mut output = self.engine.handle(inputs, now);
-        // Which pools there are is known only after the changes are taken in.
-        let mut catalogue = Vec::new();
-        self.offer_types(&mut catalogue);
-        if !catalogue.is_empty() {
-            let more = self.engine.handle(catalogue, now);
-            output.effects.extend(more.effects);
-            output.wake = more.wake;
-        }
-        self.wake = output.wake.map(|wake| wake.max(now));
-        for effect in output.effects {
-            if let Some(outage) = self.faults.crash(&effect) {
-                self.crash(outage, now);
-                return Ok(());
-            }
-            self.send(effect, store, now);
-        }
-        // What failed just now is heard at once, though nothing in the store has changed.
-        if !self.heard.is_empty() {
-            let soon = now + HEARD_AFTER;
-            self.wake = Some(self.wake.map_or(soon, |wake| wake.min(soon)));
-        }
+        self.think(inputs, store, now);
         Ok(())
     }
 
     fn next_due(&self) -> Option<Timestamp> {
         let late = self.late.keys().next().map(|(at, _)| *at);
-        let lagging = self.lagging.values().min().copied();
-        [self.wake, self.cloud.next_due(), late, lagging, self.down_until].into_iter().flatten().min()
+        let wake = self.wake.map(|wake| self.clock.true_time(wake));
+        let own = [wake, self.refused, late, self.down_until];
+        own.into_iter().chain([self.cloud.next_due(), self.ears.next_due()]).flatten().min()
     }
 }
 
-fn fresh_engine() -> Engine {
-    let api = WatchedKind::NodeClass(PROVIDER).api_kind();
-    let class = ClassKind { group: api.group.into(), kind: api.kind.into() };
-    Engine::new(Settings::new(
-        kerf_lifecycle::Settings::for_classes(vec![class]),
-        kerf_api::provider::label_rules(Some(PROVIDER)),
-    ))
-}
+/// Shared with whoever lets things happen to it.
+impl Actor for Rc<RefCell<Autoscaler>> {
+    fn name(&self) -> &'static str {
+        self.borrow().name()
+    }
 
-fn fresh_watches() -> Vec<(WatchedKind, Watch)> {
-    WatchedKind::all(PROVIDER).map(|kind| (kind, Watch::new(stored_kind(kind)))).into()
-}
+    fn step(&mut self, store: &mut Store, now: Timestamp) -> Result<(), ApiError> {
+        self.borrow_mut().step(store, now)
+    }
 
-fn stored_kind(kind: WatchedKind) -> Kind {
-    let api = kind.api_kind();
-    Kind::find(&api.api_version(), api.kind).expect("the store has every kind that is watched")
-}
-
-fn wire_name(name: &ObjectName) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-        name: Some(name.name.to_string()),
-        namespace: (!name.namespace.is_empty()).then(|| name.namespace.to_string()),
-        ..Default::default()
+    fn next_due(&self) -> Option<Timestamp> {
+        self.borrow().next_due()
     }
 }
 
-/// Each after the success of the one before.
-fn execute_all(writes: &[ApiWrite], store: &mut Store, now: Timestamp) -> Result<(), WriteError> {
-    let mut previous = None;
-    for write in writes {
-        previous = execute_one(write, previous, store, now)?;
-    }
-    Ok(())
-}
-
-/// The version of the object after the write, where it still has one.
-fn execute_one(
-    write: &ApiWrite,
-    previous: Option<u64>,
-    store: &mut Store,
-    now: Timestamp,
-) -> Result<Option<u64>, WriteError> {
-    let kind = Kind::find(&write.kind.api_version(), write.kind.kind).ok_or(WriteError::NotFound)?;
-    let done = match &write.request {
-        Request::Create(body) => match store.create(kind, body.clone(), now) {
-            Err(ApiError::AlreadyExists { .. }) => return Ok(None),
-            other => other.map(|object| Some(object.version)),
-        },
-        Request::MergePatch { subresource, version, body } => {
-            let mut body = body.clone();
-            let version = match version {
-                Version::Any => None,
-                Version::Exactly(version) => Some(version.to_string()),
-                Version::AfterPrevious => previous.map(|version| version.to_string()),
-            };
-            if let Some(version) = version {
-                body["metadata"]["resourceVersion"] = Value::from(version);
-            }
-            let part = match subresource {
-                Subresource::None => Part::Main,
-                Subresource::Status => Part::Status,
-            };
-            store.patch(kind, &write.name, part, &Patch::Merge(body)).map(|object| Some(object.version))
+impl Autoscaler {
+    /// One look of the engine at what is heard, and what it wants done.
+    fn think(&mut self, inputs: Vec<Input>, store: &mut Store, now: Timestamp) {
+        let shown = self.clock.read(now);
+        let mutation = self.faults.mutation();
+        let inputs = inputs.into_iter().filter_map(|input| match mutation {
+            Some(mutation) => mutation.mishear(input),
+            None => Some(input),
+        });
+        let mut output = self.engine.handle(inputs, shown);
+        if let Some(mutation) = mutation {
+            let more: Vec<Effect> = output.effects.iter().filter_map(|effect| mutation.add(effect)).collect();
+            output.effects.extend(more);
         }
-        Request::Delete { uid, grace_secs } => {
-            let options = DeleteOptions { grace_seconds: *grace_secs, ..DeleteOptions::of_uid(uid.to_string()) };
-            match store.delete(kind, &write.name, &options, now) {
-                Err(ApiError::NotFound { .. } | ApiError::Conflict { cause: Conflict::Uid { .. }, .. }) => Ok(None),
-                other => other.map(|_| None),
-            }
+        // Which pools there are is known only after the changes are taken in.
+        let mut catalogue = Vec::new();
+        self.offer_types(&mut catalogue);
+        if !catalogue.is_empty() {
+            let more = self.engine.handle(catalogue, shown);
+            output.effects.extend(more.effects);
+            output.wake = more.wake;
         }
-        Request::Evict { uid } => store.evict(&write.name, &DeleteOptions::of_uid(uid.to_string()), now).map(|_| None),
-    };
-    done.map_err(write_error)
-}
-
-fn write_error(error: ApiError) -> WriteError {
-    let message = error.to_string();
-    match error {
-        ApiError::NotFound { .. } => WriteError::NotFound,
-        ApiError::Conflict { .. } | ApiError::AlreadyExists { .. } => WriteError::Conflict,
-        ApiError::Eviction(
-            EvictionRefusal::BudgetSpent { .. }
-            | EvictionRefusal::BudgetNotObserved { .. }
-            | EvictionRefusal::SeveralBudgets,
-        ) => WriteError::BudgetRefused { message },
-        ApiError::Invalid { .. }
-        | ApiError::BadRequest { .. }
-        | ApiError::PatchRefused { .. }
-        | ApiError::Forbidden { .. }
-        | ApiError::UnsupportedPatch { .. } => WriteError::Invalid { message },
-        ApiError::Expired(_) => WriteError::Unavailable { message },
+        self.wake = output.wake.map(|wake| wake.max(shown));
+        let heard = Arc::new(if self.acts.is_some() { self.ears.heard() } else { ears::Heard::new() });
+        for effect in output.effects {
+            if let Some(outage) = self.faults.crash(&effect) {
+                return self.crash(outage, now);
+            }
+            let mut claim = None;
+            if let Effect::Launch { claim: target } = &effect {
+                claim = self.engine.snapshot().claim(&target.name.name).cloned();
+            }
+            let sent = Sent { effect, claim, decided: shown, heard: Arc::clone(&heard), process: self.process };
+            self.send(sent, store, now);
+        }
+        // What failed just now is heard at once, though nothing in the store has changed.
+        if !self.heard.is_empty() {
+            self.refused = Some(now + HEARD_AFTER);
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! [`Guarded`] is the autoscaler with the checkers looking over its shoulder: what changes while it acts is its doing.
 
 mod at_rest;
+mod choices;
 mod pods;
 mod violation;
 
@@ -20,14 +21,17 @@ pub use violation::{Broken, Violation};
 use crate::autoscaler::Autoscaler;
 use crate::store::{ApiError, Kind, Object, Store};
 use crate::world::Actor;
+use choices::Choices;
 use pods::PodWatch;
 
 #[derive(Default)]
 pub struct Checkers {
     pods: PodWatch,
+    choices: Choices,
     /// What each pool used at the last look, by resource.
     used: BTreeMap<(String, String), Quantity>,
     claims_seen: u64,
+    machines_seen: Option<u64>,
     /// Claims that have shown their instance, by uid.
     launched: BTreeSet<String>,
     violations: Vec<Violation>,
@@ -56,7 +60,11 @@ impl Checkers {
                 store.all(Kind::NodeClaim).filter(|claim| claim.text(&["status", "providerID"]).is_some());
             self.launched.extend(with_instance.map(|claim| claim.uid().to_owned()));
         }
-        self.check_instances(store, autoscaler, now);
+        let machines = Some(autoscaler.cloud().changes());
+        if changed || machines != self.machines_seen {
+            self.machines_seen = machines;
+            self.check_instances(store, autoscaler, now);
+        }
     }
 
     /// Nothing is launched over a limit. That a limit is lowered below what there is breaks nothing, so only growth counts.
@@ -119,10 +127,18 @@ impl Actor for Guarded {
     }
 
     fn step(&mut self, store: &mut Store, now: Timestamp) -> Result<(), ApiError> {
-        self.checkers.borrow_mut().pods.before(store, now);
+        {
+            let mut checkers = self.checkers.borrow_mut();
+            checkers.pods.before(store);
+            checkers.choices.before(store);
+        }
         self.autoscaler.borrow_mut().step(store, now)?;
+        let acts = self.autoscaler.borrow_mut().take_acts();
+        let ledger = self.autoscaler.borrow().ledger();
         let mut checkers = self.checkers.borrow_mut();
-        for broken in checkers.pods.after(store, now) {
+        let mut broken = checkers.pods.after(store, &acts);
+        broken.extend(checkers.choices.after(store, &acts, &ledger));
+        for broken in broken {
             checkers.report(broken, now);
         }
         Ok(())

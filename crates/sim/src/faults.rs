@@ -10,6 +10,10 @@ use kerf_model::effect::{Effect, WriteError};
 
 use crate::random::Random;
 
+mod mutation;
+
+pub use mutation::Mutation;
+
 /// How often, each as "once in so many"; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
@@ -22,9 +26,19 @@ pub struct Rates {
     /// Per effect: it is done, and the answer says otherwise or is lost.
     pub reply_lost: u64,
     pub late: u64,
+    /// Of those that are late: so late that their sender takes them for lost, or is gone.
+    pub very_late: u64,
     pub repeated: u64,
     /// Per kind and news: the watch falls silent for a while.
     pub lag: u64,
+    /// Per kind and news: the watch has expired (410), and everything is listed again.
+    pub expired: u64,
+    /// Per kind, when a process starts: it is shown what was there some seconds ago.
+    pub stale_list: u64,
+    /// Per look: what is heard comes in another order.
+    pub reordered: u64,
+    /// Per look: the clock is set to something else.
+    pub clock_jump: u64,
     pub launch_refused: u64,
     pub launch_failed: u64,
     pub launch_slow: u64,
@@ -39,24 +53,18 @@ impl Rates {
         dropped: 40,
         reply_lost: 40,
         late: 30,
+        very_late: 4,
         repeated: 30,
         lag: 20,
+        expired: 60,
+        stale_list: 8,
+        reordered: 3,
+        clock_jump: 400,
         launch_refused: 10,
         launch_failed: 10,
         launch_slow: 8,
         never_joins: 12,
     };
-}
-
-/// A rule that the autoscaler breaks on purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mutation {
-    /// Pods are deleted where they should be evicted.
-    SkipBudgets,
-    /// The finalizer goes before the instance.
-    ForgetFinalizer,
-    /// The cloud makes an instance each time it is asked.
-    LaunchTwice,
 }
 
 /// What becomes of an effect.
@@ -91,14 +99,19 @@ pub struct Faults {
     mutation: Option<Mutation>,
     effects: u64,
     crashes: u64,
+    clock_is_to_be_right: bool,
 }
 
 /// Shorter than what the engine takes for lost (10 s): a view that is older than that is another fault.
 const LONGEST_DELAY_SECS: i64 = 8;
-/// The next process waits for the lease of the last one, which outlasts the last one's requests.
-const SHORTEST_OUTAGE_SECS: i64 = 15;
+/// A request that hung somewhere, and arrives after its sender has given it up.
+const LATEST_ARRIVAL_SECS: i64 = 45;
+/// A process that goes in order hands its lease over at once; its last requests may still be under way.
+const SHORTEST_OUTAGE_SECS: i64 = 1;
 const LONGEST_OUTAGE_SECS: i64 = 90;
 const LONGEST_LAUNCH_SECS: i64 = 240;
+const OLDEST_LIST_SECS: i64 = 6;
+const WORST_CLOCK_SECS: i64 = 120;
 
 impl Faults {
     pub fn none() -> Self {
@@ -106,7 +119,15 @@ impl Faults {
     }
 
     pub fn seeded(seed: u64, rates: Rates) -> Self {
-        Self { random: Random::new(seed), rates, crash_at: None, mutation: None, effects: 0, crashes: 0 }
+        Self {
+            random: Random::new(seed),
+            rates,
+            crash_at: None,
+            mutation: None,
+            effects: 0,
+            crashes: 0,
+            clock_is_to_be_right: false,
+        }
     }
 
     /// Dies once, after this many effects.
@@ -123,6 +144,7 @@ impl Faults {
     pub fn stop(&mut self) {
         self.rates = Rates::default();
         self.crash_at = None;
+        self.clock_is_to_be_right = true;
     }
 
     /// How many effects there were that change something: a crash can be before each of them.
@@ -134,8 +156,8 @@ impl Faults {
         self.crashes
     }
 
-    pub fn has(&self, mutation: Mutation) -> bool {
-        self.mutation == Some(mutation)
+    pub fn mutation(&self) -> Option<Mutation> {
+        self.mutation
     }
 
     /// Asked before every effect: how long the process is away, if it dies here.
@@ -160,10 +182,7 @@ impl Faults {
             return Fate::Done;
         }
         if self.random.one_in(self.rates.refused) {
-            return Fate::Refused(match self.random.one_in(2) {
-                true => WriteError::Conflict,
-                false => WriteError::Unavailable { message: "the server is busy".to_owned() },
-            });
+            return Fate::Refused(self.refusal(effect));
         }
         if self.random.one_in(self.rates.dropped) {
             return Fate::Dropped;
@@ -172,12 +191,56 @@ impl Faults {
             return Fate::ReplyLost;
         }
         if self.random.one_in(self.rates.late) {
-            return Fate::Late(self.delay());
+            let is_very_late = self.random.one_in(self.rates.very_late);
+            return Fate::Late(match is_very_late {
+                true => SignedDuration::from_secs(self.random.between(LONGEST_DELAY_SECS, LATEST_ARRIVAL_SECS)),
+                false => self.delay(),
+            });
         }
         if self.random.one_in(self.rates.repeated) {
             return Fate::Repeated(self.delay());
         }
         Fate::Done
+    }
+
+    /// 409, 429 or 5xx. To an eviction a busy server says the same as a budget.
+    fn refusal(&mut self, effect: &Effect) -> WriteError {
+        let busy = || "the server is busy".to_owned();
+        match self.random.below(3) {
+            0 => WriteError::Conflict,
+            1 if matches!(effect, Effect::EvictPod(_)) => WriteError::BudgetRefused { message: busy() },
+            _ => WriteError::Unavailable { message: busy() },
+        }
+    }
+
+    pub(crate) fn expires_watch(&mut self) -> bool {
+        self.random.one_in(self.rates.expired)
+    }
+
+    /// Asked for the first list of a kind: how old it is.
+    pub(crate) fn stale_list(&mut self) -> Option<SignedDuration> {
+        let is_stale = self.random.one_in(self.rates.stale_list);
+        is_stale.then(|| SignedDuration::from_secs(self.random.between(1, OLDEST_LIST_SECS)))
+    }
+
+    /// Each is about another object, so any order could be seen.
+    pub(crate) fn reorder<T>(&mut self, news: &mut [T]) {
+        if news.len() < 2 || !self.random.one_in(self.rates.reordered) {
+            return;
+        }
+        for last in (1..news.len()).rev() {
+            let other = usize::try_from(self.random.below(last as u64 + 1)).unwrap_or(0);
+            news.swap(last, other);
+        }
+    }
+
+    /// By how much the clock is wrong from now on, if it is set now.
+    pub(crate) fn clock_jump(&mut self) -> Option<SignedDuration> {
+        if std::mem::take(&mut self.clock_is_to_be_right) {
+            return Some(SignedDuration::ZERO);
+        }
+        let jumps = self.random.one_in(self.rates.clock_jump);
+        jumps.then(|| SignedDuration::from_secs(self.random.between(-WORST_CLOCK_SECS, WORST_CLOCK_SECS)))
     }
 
     /// Asked when a watch has news: how long it stays silent about them.

@@ -36,11 +36,13 @@ pub struct Options {
     /// How long changes and faults go on.
     pub lasts: SignedDuration,
     pub mutation: Option<Mutation>,
+    /// Pools with random budgets and policies, templates that are edited, maintenance windows, protected nodes.
+    pub disruption: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rates: Rates::ROUGH, lasts: SignedDuration::from_hours(3), mutation: None }
+        Self { rates: Rates::ROUGH, lasts: SignedDuration::from_hours(3), mutation: None, disruption: false }
     }
 }
 
@@ -65,7 +67,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(admission: Arc<Admission>, types: InstanceTypes, seed: u64, faults: Faults, start: Timestamp) -> Self {
-        let autoscaler = Autoscaler::new(types, CloudPace::default()).with_faults(faults);
+        let autoscaler = Autoscaler::new(types, CloudPace::default()).with_faults(faults).recording();
         let autoscaler = Rc::new(RefCell::new(autoscaler));
         let checkers = Rc::new(RefCell::new(Checkers::default()));
         let mut world = World::new(admission, seed, Pace::default(), start);
@@ -174,12 +176,12 @@ fn source_text(error: &StepError) -> String {
 }
 
 fn live(stage: &mut Stage, random: &mut Random, options: &Options) -> Result<(), Stop> {
-    cluster::make(&mut stage.world, random)?;
+    cluster::make(&mut stage.world, random, options.disruption)?;
     let end = stage.world.now() + options.lasts;
     while stage.world.now() < end {
         let pause = SignedDuration::from_secs(random.between(5, 900));
         stage.run_until((stage.world.now() + pause).min(end))?;
-        script::change(stage, random)?;
+        script::change(stage, random, options.disruption)?;
     }
     stage.settle()?;
     Ok(())

@@ -6,9 +6,13 @@
 mod expectation;
 mod read;
 mod run;
+mod settings;
 mod value;
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
+use kerf_api::change::Features;
 use kerf_cloud::Catalogue;
 use kerf_model::cluster::ObjectName;
 use serde_json::Value;
@@ -18,10 +22,13 @@ pub use read::ScenarioError;
 pub use run::{Run, RunError, Summary};
 pub use value::{Amount, parse_duration};
 
+use crate::autoscaler::Shortage;
 use crate::store::Kind;
+use crate::world::Truth;
+use settings::SettingsText;
 
 /// The scenarios that come with Kerf, by name. The first is the one to start with.
-const BUILT_IN: [(&str, &str); 7] = [
+const BUILT_IN: &[(&str, &str)] = &[
     ("welcome", include_str!("../../../scenarios/welcome.yaml")),
     ("provisioning", include_str!("../../../scenarios/provisioning.yaml")),
     ("delete-node", include_str!("../../../scenarios/delete-node.yaml")),
@@ -29,6 +36,28 @@ const BUILT_IN: [(&str, &str); 7] = [
     ("delete-nodepool", include_str!("../../../scenarios/delete-nodepool.yaml")),
     ("expiry", include_str!("../../../scenarios/expiry.yaml")),
     ("protected-pods", include_str!("../../../scenarios/protected-pods.yaml")),
+    ("node-overlay", include_str!("../../../scenarios/node-overlay.yaml")),
+    ("consolidation", include_str!("../../../scenarios/consolidation.yaml")),
+    ("drift", include_str!("../../../scenarios/drift.yaml")),
+    ("capacity-buffer", include_str!("../../../scenarios/capacity-buffer.yaml")),
+    ("launch-failures", include_str!("../../../scenarios/launch-failures.yaml")),
+    ("restart", include_str!("../../../scenarios/restart.yaml")),
+    ("disruption/blocked", include_str!("../../../scenarios/disruption/blocked.yaml")),
+    ("disruption/budgets", include_str!("../../../scenarios/disruption/budgets.yaml")),
+    ("disruption/churn", include_str!("../../../scenarios/disruption/churn.yaml")),
+    ("disruption/empty-nodes", include_str!("../../../scenarios/disruption/empty-nodes.yaml")),
+    ("disruption/failing-pool", include_str!("../../../scenarios/disruption/failing-pool.yaml")),
+    ("disruption/interruption", include_str!("../../../scenarios/disruption/interruption.yaml")),
+    ("disruption/repair", include_str!("../../../scenarios/disruption/repair.yaml")),
+    ("disruption/spot-kept", include_str!("../../../scenarios/disruption/spot-kept.yaml")),
+    ("disruption/spot-to-spot", include_str!("../../../scenarios/disruption/spot-to-spot.yaml")),
+    ("disruption/three-into-one", include_str!("../../../scenarios/disruption/three-into-one.yaml")),
+    ("mission/000-drift-fields", include_str!("../../../scenarios/mission/000-drift-fields.yaml")),
+    ("mission/001-upgrade", include_str!("../../../scenarios/mission/001-upgrade.yaml")),
+    ("mission/002-toggles", include_str!("../../../scenarios/mission/002-toggles.yaml")),
+    ("mission/002-windows", include_str!("../../../scenarios/mission/002-windows.yaml")),
+    ("mission/003-disruption-guide", include_str!("../../../scenarios/mission/003-disruption-guide.yaml")),
+    ("mission/004-deprovisioning", include_str!("../../../scenarios/mission/004-deprovisioning.yaml")),
 ];
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +68,10 @@ pub struct Scenario {
     pub description: String,
     pub seed: u64,
     pub catalogue: CatalogueName,
+    /// What is switched on that is off by default.
+    pub features: Features,
     pub duration: SignedDuration,
+    settings: SettingsText,
     objects: Vec<Manifest>,
     /// In the order of their times.
     actions: Vec<TimedAction>,
@@ -84,8 +116,28 @@ struct TimedAction {
 enum Action {
     Apply(Vec<Manifest>),
     Delete(Reference),
-    Scale { kind: Kind, name: ObjectName, replicas: u32 },
-    Patch { target: Reference, merge: Value },
+    Scale {
+        kind: Kind,
+        name: ObjectName,
+        replicas: u32,
+    },
+    Patch {
+        target: Reference,
+        merge: Value,
+    },
+    /// The cloud takes a node's machine back.
+    Interrupt(Reference),
+    /// The process dies, and comes back after this.
+    Restart(SignedDuration),
+    /// What the cloud has none of from now on.
+    Shortage(Vec<Shortage>),
+    /// A node says something of itself.
+    SetCondition {
+        target: Reference,
+        type_: String,
+        status: Truth,
+        reason: String,
+    },
 }
 
 /// An object by its name, or by its age where names are made up by the cluster.
@@ -93,6 +145,8 @@ enum Action {
 struct Reference {
     kind: Kind,
     which: Which,
+    /// Of those with these labels.
+    labels: BTreeMap<String, String>,
     /// What the rest of the script calls it.
     alias: Option<String>,
 }
@@ -100,6 +154,8 @@ struct Reference {
 #[derive(Debug, Clone, PartialEq)]
 enum Which {
     Named(ObjectName),
+    /// By what the script called it before.
+    Known(String),
     Oldest,
     Newest,
 }

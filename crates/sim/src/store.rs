@@ -166,6 +166,21 @@ impl Store {
         self.kinds[&kind].log.after(version)
     }
 
+    /// The objects of a kind as they were at a version, in the order of their names.
+    ///
+    /// # Errors
+    /// The log does not reach back that far.
+    pub fn as_of(&self, kind: Kind, version: u64) -> Result<Vec<Object>, Gone> {
+        let mut objects = self.objects(kind).clone();
+        for event in self.events_after(kind, version)?.iter().rev() {
+            match &event.before {
+                Some(before) => drop(objects.insert(before.name.clone(), before.clone())),
+                None => drop(objects.remove(&event.object.name)),
+            }
+        }
+        Ok(objects.into_values().collect())
+    }
+
     /// Forgets what happened so far: every watch that has not caught up must list again. For faults.
     pub fn compact(&mut self) {
         self.kinds.values_mut().for_each(|collection| collection.log.compact());

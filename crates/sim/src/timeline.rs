@@ -7,14 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::ObjectName;
 use kerf_model::label;
+use kerf_model::price::Price;
 use serde_json::Value;
 
 use crate::autoscaler::Ledger;
 use crate::store::{ChangeKind, Event, Kind, Object, Store};
 use crate::world::{News, Watch};
 
+mod choices;
 mod pods;
 
+pub use choices::Disruption;
+
+use choices::Choices;
 use pods::PodCounts;
 
 const DISRUPTED: &str = "karpenter.sh/disrupted";
@@ -61,6 +66,9 @@ pub fn clock_text(elapsed: SignedDuration) -> String {
     if days == 0 { clock } else { format!("{days}d {clock}") }
 }
 
+/// A drain that takes longer deserves a word.
+const LONG_DRAIN: SignedDuration = SignedDuration::from_mins(1);
+
 pub struct Timeline {
     start: Timestamp,
     ledger: Ledger,
@@ -73,8 +81,11 @@ pub struct Timeline {
     launched: BTreeSet<ObjectName>,
     /// Nodes whose initialisation was told.
     initialised: BTreeSet<ObjectName>,
+    /// Nodes that take no new pods.
+    fenced: BTreeSet<ObjectName>,
     /// Nodes that drain, and since when.
     draining: BTreeMap<ObjectName, Timestamp>,
+    choices: Choices,
     /// Warnings that were told, by the uid of what they are about and what they say: a repeat is told once.
     warned: BTreeSet<(String, String)>,
 }
@@ -91,7 +102,9 @@ impl Timeline {
             claims_made: 0,
             launched: BTreeSet::new(),
             initialised: BTreeSet::new(),
+            fenced: BTreeSet::new(),
             draining: BTreeMap::new(),
+            choices: Choices::default(),
             warned: BTreeSet::new(),
         }
     }
@@ -99,6 +112,24 @@ impl Timeline {
     /// Claims that were ever created.
     pub fn claims_made(&self) -> usize {
         self.claims_made
+    }
+
+    /// Every node that was disrupted by choice.
+    pub fn disruptions(&self) -> impl Iterator<Item = &Disruption> {
+        self.choices.all()
+    }
+
+    pub fn disruptions_by_reason(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for disruption in self.disruptions() {
+            *counts.entry(disruption.reason.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// What consolidation has taken off the hourly price, all together.
+    pub fn saved_hourly(&self) -> Price {
+        Price::from_micros(self.choices.saved())
     }
 
     /// What is new since the last look.
@@ -133,8 +164,14 @@ impl Timeline {
                     Tone::Arriving,
                 );
             }
-            ChangeKind::Modified => self.launch(claim, told),
+            ChangeKind::Modified => {
+                if let Some((text, tone)) = self.choices.see(claim, &self.ledger) {
+                    told.add(event.version, name, text, tone);
+                }
+                self.launch(claim, told);
+            }
             ChangeKind::Deleted => {
+                self.choices.gone(claim);
                 self.launched.remove(&claim.name);
                 told.add(event.version, name, "claim gone".to_owned(), Tone::Leaving);
             }
@@ -163,8 +200,9 @@ impl Timeline {
             ChangeKind::Modified => {}
             ChangeKind::Deleted => {
                 self.initialised.remove(&node.name);
+                self.fenced.remove(&node.name);
                 let took = self.draining.remove(&node.name).map(|since| told.now.duration_since(since).as_secs());
-                let took = took.map_or_else(String::new, |seconds| format!(", {seconds} s after its taint"));
+                let took = took.map_or_else(String::new, |seconds| format!(" after {seconds} s"));
                 told.add(event.version, name, format!("gone{took}"), Tone::Leaving);
                 return;
             }
@@ -174,11 +212,17 @@ impl Timeline {
         {
             told.add(event.version, name, "initialised, takes pods".to_owned(), Tone::Good);
         }
-        let is_disrupted = node.list(&["spec", "taints"]).iter().any(|taint| taint["key"] == DISRUPTED);
-        if is_disrupted && !self.draining.contains_key(&node.name) {
-            self.draining.insert(node.name.clone(), told.now);
-            let pods = store.pods_on(name).count().to_string();
-            told.add(event.version, name, format!("tainted, drains {}", several(&pods, "pod")), Tone::Leaving);
+        let pods = several(&store.pods_on(name).count().to_string(), "pod");
+        let is_fenced = node.list(&["spec", "taints"]).iter().any(|taint| taint["key"] == DISRUPTED);
+        if node.is_deleting() {
+            if !self.draining.contains_key(&node.name) {
+                self.draining.insert(node.name.clone(), told.now);
+                told.add(event.version, name, format!("drains {pods}"), Tone::Leaving);
+            }
+        } else if is_fenced && self.fenced.insert(node.name.clone()) {
+            told.add(event.version, name, format!("takes no new pods, {pods} stay for now"), Tone::Leaving);
+        } else if !is_fenced && self.fenced.remove(&node.name) {
+            told.add(event.version, name, "stays after all".to_owned(), Tone::Good);
         }
     }
 
@@ -191,6 +235,12 @@ impl Timeline {
                 continue;
             }
             let part = |name: &str| object.text(&[name]).unwrap_or_default();
+            // That pods are still there just after a drain began goes without saying.
+            let since = self.draining.get(&ObjectName::of_cluster(about(&object, "name")));
+            let has_just_begun = since.is_none_or(|since| told.now.duration_since(*since) < LONG_DRAIN);
+            if part("reason") == "FailedDraining" && has_just_begun {
+                continue;
+            }
             let text = format!("{}: {}", part("reason"), part("message"));
             if self.warned.insert((about(&object, "uid").to_owned(), text.clone())) {
                 let kind = about(&object, "kind").to_lowercase();

@@ -25,6 +25,7 @@ mod workload;
 
 pub use annotation::{LOST, RUNS_FOR, STOPS_AFTER};
 pub use clock::Alarms;
+pub(crate) use condition::change_status;
 pub use condition::{Condition, Truth, set_condition};
 pub(crate) use pod_reading::{taints, toleration};
 pub use watch::{News, Watch};

@@ -124,27 +124,50 @@ fn a_crash_at_any_point_of_a_pools_deletion_gives_the_same_end() {
 
 /// Runs histories with a rule broken on purpose until a checker says so.
 fn is_caught(mutation: Mutation, expected: fn(&Broken) -> bool) -> bool {
-    let options = Options { mutation: Some(mutation), ..Options::default() };
-    (1..=10).any(|seed| {
+    let options = Options { mutation: Some(mutation), disruption: true, ..Options::default() };
+    (1..=20).any(|seed| {
         let report = run(seed, &ADMISSION, Catalogue::kwok().types(), &options);
         report.violations.iter().any(|violation| expected(&violation.broken))
     })
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
 fn deleting_pods_past_their_budgets_is_caught() {
     assert!(is_caught(Mutation::SkipBudgets, |broken| matches!(broken, Broken::BudgetExceeded { .. })));
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
 fn letting_a_claim_go_before_its_instance_is_caught() {
     let expected = |broken: &Broken| matches!(broken, Broken::ClaimGoneBeforeInstance { .. });
     assert!(is_caught(Mutation::ForgetFinalizer, expected));
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
 fn launching_twice_for_one_claim_is_caught() {
     assert!(is_caught(Mutation::LaunchTwice, |broken| matches!(broken, Broken::LaunchedTwice { .. })));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
+fn disrupting_more_nodes_than_a_budget_allows_is_caught() {
+    let expected = |broken: &Broken| matches!(broken, Broken::NodeBudgetExceeded { .. });
+    assert!(is_caught(Mutation::IgnoreNodeBudgets, expected));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
+fn disrupting_a_node_in_a_window_is_caught() {
+    assert!(is_caught(Mutation::IgnoreWindows, |broken| matches!(broken, Broken::WindowIgnored { .. })));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
+fn deleting_a_node_before_its_replacement_is_ready_is_caught() {
+    let expected = |broken: &Broken| matches!(broken, Broken::DeletedBeforeReplacement { .. });
+    assert!(is_caught(Mutation::DeleteAtOnce, expected));
 }
 
 fn pool() -> Value {

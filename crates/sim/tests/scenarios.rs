@@ -30,8 +30,14 @@ fn every_scenario_meets_its_expectations() {
 #[test]
 fn every_file_in_the_folder_is_built_in() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut files: Vec<String> = files.filter_map(|file| file.strip_suffix(".yaml").map(str::to_owned)).collect();
+    let mut files = Vec::new();
+    for group in ["", "disruption", "mission"] {
+        for entry in std::fs::read_dir(folder.join(group)).unwrap() {
+            let file = entry.unwrap().file_name().into_string().unwrap();
+            let name = file.strip_suffix(".yaml").map(|name| std::path::Path::new(group).join(name));
+            files.extend(name.map(|name| name.to_str().unwrap().to_owned()));
+        }
+    }
     files.sort();
     let mut names: Vec<&str> = Scenario::built_in_names().collect();
     names.sort_unstable();

@@ -11,6 +11,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::turns::{Life, Turn, turn};
 use crate::{connect, eventually};
 
 /// A namespace of its own, and a memory of what was created outside it.
@@ -20,10 +21,16 @@ pub struct Case {
     outside: Mutex<Vec<(ApiResource, String)>>,
 }
 
-/// Runs a test in a fresh case and removes what it created, whether it passed or not.
+/// Runs a test in a fresh case and removes what it created, whether it passed or not. No controller runs meanwhile.
 ///
 /// A test that panics leaves its objects behind; prefer `anyhow::ensure!` to `assert!`.
 pub async fn case(test: impl AsyncFnOnce(&Case) -> Result<()>) -> Result<()> {
+    let turn = turn(Life::None).await?;
+    case_in(&turn, test).await
+}
+
+/// The same, for those who have the bed already.
+pub async fn case_in(_turn: &Turn, test: impl AsyncFnOnce(&Case) -> Result<()>) -> Result<()> {
     let case = Case::open().await?;
     let outcome = test(&case).await;
     let cleaned = case.close().await;

@@ -7,6 +7,21 @@
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
+/// Merges as a merge patch does: objects by key, `null` removes, everything else replaces.
+pub fn merge(object: &mut Value, over: Value) {
+    match (object, over) {
+        (Value::Object(object), Value::Object(over)) => {
+            for (key, value) in over {
+                match value {
+                    Value::Null => drop(object.remove(&key)),
+                    value => merge(object.entry(key).or_insert(Value::Null), value),
+                }
+            }
+        }
+        (object, over) => *object = over,
+    }
+}
+
 /// Sets the value at a path. Objects on the way are made if missing; an index may be one past the end.
 pub fn set(object: &mut Value, path: &str, value: &Value) -> Result<()> {
     let mut place = object;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kerf_e2e::turns::{Life, turn};
 use kerf_e2e::{Answer, Case, ask, case, condition, config, eventually, fake_node, install};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -129,6 +130,7 @@ async fn what_an_owner_leaves_is_collected() -> Result<()> {
 
 #[tokio::test]
 async fn the_server_is_verified_and_nothing_else_is_trusted() -> Result<()> {
+    let _turn = turn(Life::None).await?;
     let verified = config().await?;
     ensure!(verified.cluster_url.scheme_str() == Some("https") && !verified.accept_invalid_certs);
     Client::try_from(verified.clone())?.apiserver_version().await.context("the bed's certificate is trusted")?;
@@ -142,6 +144,7 @@ async fn the_server_is_verified_and_nothing_else_is_trusted() -> Result<()> {
 
 #[tokio::test]
 async fn the_server_says_its_pinned_version() -> Result<()> {
+    let _turn = turn(Life::None).await?;
     let version = kerf_e2e::connect().await?.apiserver_version().await?;
     ensure!((version.major.as_str(), version.minor.as_str()) == ("1", "36"), "{version:?}");
     Ok(())

@@ -80,7 +80,7 @@ fn build(binary: &Binary, into: &Path, title: &str) -> Result<()> {
 }
 
 /// Whether it succeeded. On a terminal the line is kept up to date, elsewhere a line appears every 20 seconds.
-fn wait_with_progress(mut child: Child, title: &str) -> Result<bool> {
+pub fn wait_with_progress(mut child: Child, title: &str) -> Result<bool> {
     let live = std::io::stderr().is_terminal();
     let every = if live { Duration::from_millis(500) } else { Duration::from_secs(20) };
     let start = Instant::now();
@@ -136,23 +136,27 @@ fn cache_key(go_version: &str, pins: &[Vec<u8>]) -> String {
             digest.add(text.as_bytes());
         }
     }
-    format!("kubernetes-{KUBERNETES_VERSION}-kwok-{KWOK_VERSION}-{:016x}", digest.0)
+    format!("kubernetes-{KUBERNETES_VERSION}-kwok-{KWOK_VERSION}-{}", digest.hex())
 }
 
 /// FNV-1a: the same on every machine and for every Rust version, which the standard library does not promise of its
 /// hashers. Nobody gains from a collision here, so it need not be a cryptographic one.
-struct Digest(u64);
+pub struct Digest(u64);
 
 impl Digest {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
     /// The length goes first, so that two texts cannot trade bytes without being noticed.
-    fn add(&mut self, text: &[u8]) {
+    pub fn add(&mut self, text: &[u8]) {
         for byte in (text.len() as u64).to_le_bytes().iter().chain(text) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
+    }
+
+    pub fn hex(&self) -> String {
+        format!("{:016x}", self.0)
     }
 }
 

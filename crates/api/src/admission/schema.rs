@@ -43,6 +43,10 @@ pub(super) struct Schema {
     pub all_of: Vec<Schema>,
     pub not: Option<Box<Schema>>,
     pub rules: Option<Rules>,
+    /// Whether this node or one below it has rules.
+    pub has_rules: bool,
+    /// Whether one of those rules may refuse a value that did not change.
+    pub watches_changes: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,12 +165,17 @@ impl Schema {
     pub fn compile(props: &JSONSchemaProps) -> Result<Self, SchemaError> {
         compile(props, "")
     }
+
+    /// The schemas of what a value of this one is made of.
+    fn children(&self) -> impl Iterator<Item = &Self> {
+        self.properties.values().chain(self.items.as_deref()).chain(self.entries.as_deref())
+    }
 }
 
 fn compile(props: &JSONSchemaProps, path: &str) -> Result<Schema, SchemaError> {
     refuse_unsupported(props, path)?;
     let types = types(props, path)?;
-    Ok(Schema {
+    let mut schema = Schema {
         format: format(props, &types, path)?,
         nullable: props.nullable == Some(true),
         default: props.default.as_ref().map(|json| json.0.clone()).filter(|default| !default.is_null()),
@@ -192,7 +201,14 @@ fn compile(props: &JSONSchemaProps, path: &str) -> Result<Schema, SchemaError> {
         not: props.not.as_deref().map(|not| compile(not, path).map(Box::new)).transpose()?,
         rules: Rules::compile(props).map_err(|source| SchemaError::Rule { path: path.to_owned(), source })?,
         types,
-    })
+        has_rules: false,
+        watches_changes: false,
+    };
+    schema.has_rules = schema.rules.is_some() || schema.children().any(|child| child.has_rules);
+    let watches = |rules: &Rules| rules.watches_changes();
+    schema.watches_changes =
+        schema.rules.as_ref().is_some_and(watches) || schema.children().any(|child| child.watches_changes);
+    Ok(schema)
 }
 
 fn refuse_unsupported(props: &JSONSchemaProps, path: &str) -> Result<(), SchemaError> {

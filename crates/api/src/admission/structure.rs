@@ -12,11 +12,10 @@ use super::{
 /// Checks one value. `old` is its counterpart on update: whatever is wrong with a value that did not change is
 /// tolerated (ratcheting), so that tightening a CRD does not freeze the objects that exist.
 pub(super) fn check(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, found: &mut Vec<Rejection>) {
-    let before = found.len();
-    check_here(schema, value, old, path, found);
-    if found.len() > before && old.is_some_and(|old| correlation::is_unchanged(schema, old, value)) {
-        found.truncate(before);
+    if old.is_some_and(|old| correlation::is_unchanged(schema, old, value)) {
+        return;
     }
+    check_here(schema, value, old, path, found);
 }
 
 fn check_here(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, found: &mut Vec<Rejection>) {

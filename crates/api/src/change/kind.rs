@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kerf_model::change::Change;
+use kerf_model::cluster::WorkloadKind;
 use kerf_model::node_pool::NodeClassRef;
 
 use crate::Provider;
@@ -26,6 +27,44 @@ pub enum WatchedKind {
     StorageClass,
     CsiNode,
     Namespace,
+    /// Where overlays are on.
+    NodeOverlay,
+    /// Where buffers are on, and so are pod templates and workloads.
+    CapacityBuffer,
+    PodTemplate,
+    /// Where buffers or default spread are on.
+    Workload(WorkloadKind),
+    /// Where default spread is on.
+    Service,
+}
+
+/// What is switched on that looks at more kinds than every controller does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Features {
+    pub node_overlays: bool,
+    pub capacity_buffers: bool,
+    pub default_spread: bool,
+}
+
+impl Features {
+    pub const ALL: Self = Self { node_overlays: true, capacity_buffers: true, default_spread: true };
+
+    /// The kinds that they add, each once.
+    pub fn kinds(self) -> Vec<WatchedKind> {
+        use WorkloadKind::{Deployment, ReplicaSet, ReplicationController, StatefulSet};
+        let overlays = self.node_overlays.then_some([WatchedKind::NodeOverlay]);
+        let buffers = self.capacity_buffers.then_some([
+            WatchedKind::CapacityBuffer,
+            WatchedKind::PodTemplate,
+            WatchedKind::Workload(Deployment),
+        ]);
+        let spread =
+            self.default_spread.then_some([WatchedKind::Service, WatchedKind::Workload(ReplicationController)]);
+        let both = (self.capacity_buffers || self.default_spread)
+            .then_some([WatchedKind::Workload(StatefulSet), WatchedKind::Workload(ReplicaSet)]);
+        let kinds = overlays.into_iter().flatten().chain(buffers.into_iter().flatten());
+        kinds.chain(spread.into_iter().flatten()).chain(both.into_iter().flatten()).collect()
+    }
 }
 
 impl WatchedKind {
@@ -52,8 +91,8 @@ impl WatchedKind {
 
     /// The kind of an object in a file or a store; `None` if decisions do not look at it.
     pub fn of(api_version: &str, kind: &str) -> Option<Self> {
-        let all = Provider::ALL.into_iter().flat_map(Self::all);
-        all.into_iter().find(|watched| {
+        let mut all = Provider::ALL.into_iter().flat_map(Self::all).chain(Features::ALL.kinds());
+        all.find(|watched| {
             let api = watched.api_kind();
             api.kind == kind && api.api_version() == api_version
         })
@@ -75,6 +114,11 @@ impl WatchedKind {
             Self::StorageClass => ApiKind::STORAGE_CLASS,
             Self::CsiNode => ApiKind::CSI_NODE,
             Self::Namespace => ApiKind::NAMESPACE,
+            Self::NodeOverlay => ApiKind::NODE_OVERLAY,
+            Self::CapacityBuffer => ApiKind::CAPACITY_BUFFER,
+            Self::PodTemplate => ApiKind::POD_TEMPLATE,
+            Self::Workload(kind) => ApiKind::workload(kind),
+            Self::Service => ApiKind::SERVICE,
         }
     }
 
@@ -100,6 +144,11 @@ impl WatchedKind {
             Self::StorageClass => Change::StorageClass(name, None),
             Self::CsiNode => Change::CsiNode(name, None),
             Self::Namespace => Change::Namespace(name, None),
+            Self::NodeOverlay => Change::NodeOverlay(name, None),
+            Self::CapacityBuffer => Change::CapacityBuffer(name, None),
+            Self::PodTemplate => Change::PodTemplate(name, None),
+            Self::Workload(kind) => Change::Workload(kind, name, None),
+            Self::Service => Change::Service(name, None),
         }
     }
 }

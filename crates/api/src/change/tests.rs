@@ -35,12 +35,13 @@ fn claim(requirements: Value) -> Value {
 fn every_kind_has_a_change_and_its_end() {
     let mut snapshot = ClusterSnapshot::default();
     let mut reader = reader();
-    for kind in WatchedKind::all(Provider::Kwok) {
+    for kind in WatchedKind::all(Provider::Kwok).into_iter().chain(Features::ALL.kinds()) {
         let spec = match kind {
             WatchedKind::NodePool => json!({"template": {"spec": claim(json!([]))["spec"]}}),
             WatchedKind::NodeClaim => claim(json!([]))["spec"].clone(),
             WatchedKind::DaemonSet => json!({"template": {"spec": {}}}),
             WatchedKind::MaintenanceWindow => json!({"actions": ["Drift"]}),
+            WatchedKind::NodeOverlay => json!({"requirements": []}),
             WatchedKind::VolumeAttachment => json!({"nodeName": "n", "source": {}}),
             _ => json!({}),
         };
@@ -79,6 +80,14 @@ fn the_kinds_are_those_of_the_types() {
     check::<SlimVolumeAttachment>(ApiKind::VOLUME_ATTACHMENT);
     check::<NodePool>(ApiKind::NODE_POOL);
     check::<NodeClaim>(ApiKind::NODE_CLAIM);
+    check::<NodeOverlay>(ApiKind::NODE_OVERLAY);
+    check::<CapacityBuffer>(ApiKind::CAPACITY_BUFFER);
+    check::<SlimPodTemplateObject>(ApiKind::POD_TEMPLATE);
+    check::<SlimService>(ApiKind::SERVICE);
+    check::<k8s_openapi::api::apps::v1::Deployment>(ApiKind::workload(WorkloadKind::Deployment));
+    check::<k8s_openapi::api::apps::v1::StatefulSet>(ApiKind::workload(WorkloadKind::StatefulSet));
+    check::<k8s_openapi::api::apps::v1::ReplicaSet>(ApiKind::workload(WorkloadKind::ReplicaSet));
+    check::<k8s_openapi::api::core::v1::ReplicationController>(ApiKind::workload(WorkloadKind::ReplicationController));
     check::<MaintenanceWindow>(ApiKind::MAINTENANCE_WINDOW);
     check::<KwokNodeClass>(ApiKind::node_class(Provider::Kwok));
     check::<Ec2NodeClass>(ApiKind::node_class(Provider::Aws));

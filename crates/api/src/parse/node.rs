@@ -38,7 +38,10 @@ fn taints(wire: &[WireTaint], problems: &mut Collector) -> Vec<Taint> {
     let mut taints = Vec::new();
     for (index, wire) in wire.iter().enumerate() {
         match wire.effect.parse() {
-            Ok(effect) => taints.push(Taint::new(&wire.key, wire.value.as_deref().unwrap_or_default(), effect)),
+            Ok(effect) => {
+                let added = wire.time_added.as_ref().map(|Time(time)| *time);
+                taints.push(Taint::new(&wire.key, wire.value.as_deref().unwrap_or_default(), effect).with_added(added));
+            }
             Err(_) => problems.warn(format!("spec.taints[{index}].effect"), Violation::Effect(wire.effect.clone())),
         }
     }
@@ -69,7 +72,10 @@ mod tests {
             "metadata": {"name": "a", "uid": "u", "labels": {"x": "y"}, "finalizers": ["karpenter.sh/termination"]},
             "spec": {
                 "providerID": "kwok://a", "unschedulable": true,
-                "taints": [{"key": "a", "value": "1", "effect": "NoSchedule"}, {"key": "b", "effect": "Later"}],
+                "taints": [
+                    {"key": "a", "value": "1", "effect": "NoSchedule", "timeAdded": "2026-11-17T09:00:00Z"},
+                    {"key": "b", "effect": "Later"},
+                ],
             },
             "status": {
                 "capacity": {"cpu": "2", "memory": "4Gi"}, "allocatable": {"cpu": "1900m"},
@@ -84,6 +90,7 @@ mod tests {
         assert_eq!((node.provider_id.as_deref(), node.boot_id.as_deref()), (Some("kwok://a"), Some("b1")));
         assert_eq!(node.capacity.to_string(), "cpu=2 memory=4Gi");
         assert_eq!(node.taints, ["a=1:NoSchedule".parse().unwrap()]);
+        assert_eq!(node.taints[0].added.map(|added| added.to_string()).as_deref(), Some("2026-11-17T09:00:00Z"));
         assert!(node.unschedulable && node.is_ready());
         assert_eq!(node.condition("Ready").unwrap().since.to_string(), "2026-11-17T10:00:00Z");
         assert_eq!(parsed.warnings[0].field, "spec.taints[1].effect");

@@ -35,7 +35,7 @@ pub struct WireNodeSpec<'a> {
 
 pub fn node_spec(wire: &WireNodeSpec<'_>, rules: &LabelRules, problems: &mut Collector) -> Option<NodeSpec> {
     let path = wire.path;
-    let requirements = requirements(wire, rules, problems);
+    let requirements = requirements(&format!("{path}.requirements"), wire.requirements, rules, problems);
     let taints = taints(&format!("{path}.taints"), wire.taints, problems);
     let startup_taints = taints_of_start(wire, problems);
     if let Some(twice) = taint::first_duplicate(taints.iter().chain(&startup_taints)) {
@@ -86,10 +86,16 @@ fn taints(field: &str, wire: Option<&Vec<WireTaint>>, problems: &mut Collector) 
     taints
 }
 
-fn requirements(wire: &WireNodeSpec<'_>, rules: &LabelRules, problems: &mut Collector) -> Requirements {
+/// Also those of overlays.
+pub fn requirements(
+    path: &str,
+    wire: &[WireRequirement],
+    rules: &LabelRules,
+    problems: &mut Collector,
+) -> Requirements {
     let mut requirements = Requirements::new();
-    for (index, wire_requirement) in wire.requirements.iter().enumerate() {
-        let field = format!("{}.requirements[{index}]", wire.path);
+    for (index, wire_requirement) in wire.iter().enumerate() {
+        let field = format!("{path}[{index}]");
         if let Some(requirement) = requirement(&field, wire_requirement, rules, problems) {
             requirements.add(requirement, rules);
         }

@@ -49,6 +49,7 @@ pub fn pod(wire: &SlimPod, shapes: &mut Shapes) -> Result<Parsed<Pod>, ParseErro
         priority: spec.priority.unwrap_or(0),
         priority_class,
         unschedulable: is_unschedulable(status),
+        is_unready: is_unready(status),
         nominated_node,
         started: status.start_time.as_ref().map(|Time(time)| *time),
         termination_grace: spec.termination_grace_period_seconds.map(SignedDuration::from_secs),
@@ -78,6 +79,10 @@ fn is_unschedulable(status: &SlimPodStatus) -> bool {
     let mut conditions = status.conditions.iter();
     conditions
         .any(|condition| condition.type_ == "PodScheduled" && condition.reason.as_deref() == Some("Unschedulable"))
+}
+
+fn is_unready(status: &SlimPodStatus) -> bool {
+    status.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "False")
 }
 
 /// The stronger of the annotation and its older name (sheet 03 §15.3).

@@ -8,6 +8,7 @@ use kerf_model::duration::{GoDuration, NillableDuration, ParseDurationError};
 use kerf_model::label::{LabelSyntaxError, Restricted};
 use kerf_model::maintenance::UnknownAction;
 use kerf_model::node_pool::UnknownConsolidationPolicy;
+use kerf_model::price::ParsePriceError;
 use kerf_model::quantity::{ParseQuantityError, Quantity};
 use kerf_model::requirement::{ExpressionError, UnknownOperator};
 use kerf_model::resources::{ResourceList, ResourceName, ResourceOverflow};
@@ -40,6 +41,10 @@ pub enum Violation {
     Duration(ParseDurationError),
     #[error(transparent)]
     Quantity(ParseQuantityError),
+    #[error(transparent)]
+    Price(ParsePriceError),
+    #[error("overlays add extended resources only")]
+    NotExtended,
     #[error("not a label key: {0}")]
     LabelKey(LabelSyntaxError),
     #[error("not a label value: {0}")]
@@ -95,6 +100,8 @@ impl Violation {
         match self {
             Self::Duration(_) => RuleId::Duration,
             Self::Quantity(_) => RuleId::Quantity,
+            Self::Price(_) => RuleId::Price,
+            Self::NotExtended => RuleId::NotExtended,
             Self::LabelKey(_) => RuleId::LabelKey,
             Self::LabelValue(_) => RuleId::LabelValue,
             Self::Restricted(_) => RuleId::RestrictedLabel,

@@ -1,11 +1,7 @@
 //! Node classes of any provider: whether they are ready is all that the core reads of them.
 
-use std::borrow::Cow;
-
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
-use kube::core::ApiResource;
 use serde::Deserialize;
 
 use crate::schema::Condition;
@@ -24,31 +20,4 @@ pub struct NodeClassStatus {
     pub conditions: Vec<Condition>,
 }
 
-impl Resource for SlimNodeClass {
-    type DynamicType = ApiResource;
-    type Scope = ClusterResourceScope;
-
-    fn kind(resource: &ApiResource) -> Cow<'_, str> {
-        resource.kind.as_str().into()
-    }
-
-    fn group(resource: &ApiResource) -> Cow<'_, str> {
-        resource.group.as_str().into()
-    }
-
-    fn version(resource: &ApiResource) -> Cow<'_, str> {
-        resource.version.as_str().into()
-    }
-
-    fn plural(resource: &ApiResource) -> Cow<'_, str> {
-        resource.plural.as_str().into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+super::resource_of_any_kind!(SlimNodeClass, ClusterResourceScope);

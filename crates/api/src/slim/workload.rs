@@ -1,9 +1,13 @@
 //! What stands around pods: their DaemonSets, budgets and namespaces.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, PodTemplate, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Resource;
 use serde::Deserialize;
 
@@ -22,10 +26,11 @@ pub struct DaemonSetSpec {
     pub template: SlimPodTemplate,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Clone, Debug, Default)]
 pub struct SlimPodTemplate {
     #[serde(default, deserialize_with = "super::metadata::slim")]
     pub metadata: ObjectMeta,
+    #[serde(default)]
     pub spec: SlimPodSpec,
 }
 
@@ -46,6 +51,8 @@ pub struct DisruptionBudgetSpec {
     /// Absent selects no pod, empty selects all pods of the namespace.
     pub selector: Option<LabelSelector>,
     pub unhealthy_pod_eviction_policy: Option<String>,
+    pub max_unavailable: Option<IntOrString>,
+    pub min_available: Option<IntOrString>,
 }
 
 #[derive(Deserialize, Clone, Debug, Default)]
@@ -63,6 +70,60 @@ pub struct DisruptionBudgetStatus {
 pub struct SlimNamespace {
     #[serde(deserialize_with = "super::metadata::slim")]
     pub metadata: ObjectMeta,
+}
+
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = PodTemplate)]
+pub struct SlimPodTemplateObject {
+    #[serde(deserialize_with = "super::metadata::slim")]
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub template: SlimPodTemplate,
+}
+
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = Service)]
+pub struct SlimService {
+    #[serde(deserialize_with = "super::metadata::slim")]
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub spec: ServiceSpec,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(default)]
+pub struct ServiceSpec {
+    pub selector: Option<BTreeMap<String, String>>,
+}
+
+/// A Deployment, StatefulSet, ReplicaSet or ReplicationController.
+#[derive(Deserialize, Clone, Debug)]
+pub struct SlimWorkload {
+    #[serde(deserialize_with = "super::metadata::slim")]
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub spec: WorkloadSpec,
+}
+
+super::resource_of_any_kind!(SlimWorkload, NamespaceResourceScope);
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(default)]
+pub struct WorkloadSpec {
+    /// One, if it is not said.
+    pub replicas: Option<i32>,
+    pub selector: WorkloadSelector,
+    pub template: SlimPodTemplate,
+}
+
+/// A label selector; of a ReplicationController the labels themselves.
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkloadSelector {
+    pub match_labels: BTreeMap<String, String>,
+    pub match_expressions: Vec<LabelSelectorRequirement>,
+    #[serde(flatten)]
+    pub plain: BTreeMap<String, String>,
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kerf_model::cluster::{Conditions, Owner};
-use kerf_model::effect::{ClaimStatusPatch, MetaPatch, PoolPatch};
+use kerf_model::cluster::{BufferStatus, Conditions, Owner};
+use kerf_model::effect::{ClaimStatusPatch, MetaPatch, OverlayPatch, PoolPatch};
 use kerf_model::resources::ResourceList;
 use kerf_model::taint::Taint;
 use serde_json::{Map, Value, json};
@@ -50,6 +50,9 @@ pub fn taint(taint: &Taint) -> Value {
     if !taint.value.is_empty() {
         fields["value"] = json!(&*taint.value);
     }
+    if let Some(added) = taint.added {
+        fields["timeAdded"] = json!(time_text(added));
+    }
     fields
 }
 
@@ -79,6 +82,22 @@ pub fn pool_status(patch: &PoolPatch) -> Map<String, Value> {
         ("nodes", patch.nodes.map(Value::from)),
         ("nodeClassObservedGeneration", patch.class_observed_generation.map(Value::from)),
         ("conditions", patch.conditions.as_ref().map(conditions)),
+    ])
+}
+
+pub fn overlay_status(patch: &OverlayPatch) -> Map<String, Value> {
+    named([("conditions", Some(conditions(&patch.conditions)))])
+}
+
+/// All of it: what there is not is removed.
+pub fn buffer_status(status: &BufferStatus) -> Map<String, Value> {
+    let or_null = |value: Option<Value>| Some(value.unwrap_or(Value::Null));
+    named([
+        ("replicas", or_null(status.replicas.map(Value::from))),
+        ("podTemplateRef", or_null(status.template.as_ref().map(|name| json!({"name": &**name})))),
+        ("podTemplateGeneration", or_null(status.template_generation.map(Value::from))),
+        ("provisioningStrategy", or_null(status.strategy.as_deref().map(Value::from))),
+        ("conditions", Some(conditions(&status.conditions))),
     ])
 }
 

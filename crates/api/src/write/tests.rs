@@ -238,7 +238,9 @@ fn a_patch_that_says_nothing_is_not_sent() {
 }
 
 #[test]
-fn taints_of_a_node_are_written_whole_beside_its_metadata() {
+fn taints_of_a_node_are_written_whole_with_their_times_beside_its_metadata() {
+    let taint: kerf_model::taint::Taint = "a=1:NoExecute".parse().unwrap();
+    let taint = taint.with_added(Some("2026-11-17T09:00:00Z".parse().unwrap()));
     let patch = NodePatch {
         meta: MetaPatch {
             resource_version: Some(text("9")),
@@ -253,7 +255,7 @@ fn taints_of_a_node_are_written_whole_beside_its_metadata() {
             }]),
             ..MetaPatch::default()
         },
-        taints: Some(vec!["karpenter.sh/disrupted:NoSchedule".parse().unwrap(), "a=1:NoExecute".parse().unwrap()]),
+        taints: Some(vec!["karpenter.sh/disrupted:NoSchedule".parse().unwrap(), taint]),
     };
     let [write] = writes(Effect::PatchNode(target("n"), Box::new(patch))).try_into().unwrap();
     let expected = json!({
@@ -264,7 +266,8 @@ fn taints_of_a_node_are_written_whole_beside_its_metadata() {
             ],
         },
         "spec": {"taints": [
-            {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}, {"key": "a", "value": "1", "effect": "NoExecute"},
+            {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"},
+            {"key": "a", "value": "1", "effect": "NoExecute", "timeAdded": "2026-11-17T09:00:00Z"},
         ]},
     });
     assert_eq!((write.path().as_str(), write.body(None)), ("/api/v1/nodes/n", expected));

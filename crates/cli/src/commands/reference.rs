@@ -2,6 +2,9 @@
 
 mod api;
 mod command_line;
+#[cfg(feature = "controller")]
+mod metrics;
+mod reasons;
 mod rules;
 
 use std::fs;
@@ -23,7 +26,15 @@ const NOTICE: &str = "<!-- Generated from the code by `cargo xtask generate`; do
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     fs::create_dir_all(&args.dir).with_context(|| format!("cannot make the directory {}", args.dir.display()))?;
-    for (name, page) in [("api.md", api::page()), ("cli.md", command_line::page()), ("rules.md", rules::page())] {
+    let pages = [
+        ("api.md", api::page()),
+        ("cli.md", command_line::page()),
+        #[cfg(feature = "controller")]
+        ("metrics.md", metrics::page()),
+        ("reasons.md", reasons::page()),
+        ("rules.md", rules::page()),
+    ];
+    for (name, page) in pages {
         let path = args.dir.join(name);
         let text = format!("{NOTICE}{}\n", page.trim_end());
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

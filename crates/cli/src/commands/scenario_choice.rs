@@ -33,7 +33,7 @@ pub fn duration(text: &str) -> Result<SignedDuration, String> {
 pub fn summary_text(summary: &Summary) -> String {
     let Summary { elapsed, nodes, claims, claims_made, instances: _, pods_running, pods_pending, .. } = summary;
     let money = |price: kerf_model::price::Price, places| dollars(price.micros(), places);
-    format!(
+    let mut text = format!(
         "After {}: {}; pods: {pods_running} running, {pods_pending} pending\n\
          Cost: ${} per hour now, ${} over the run\n\
          Done: {} made ({claims} left), {}\n",
@@ -43,5 +43,16 @@ pub fn summary_text(summary: &Summary) -> String {
         money(summary.spent, 4),
         output::count(*claims_made, "claim"),
         output::count(summary.evictions, "eviction"),
-    )
+    );
+    if !summary.disruptions.is_empty() {
+        let parts: Vec<String> =
+            summary.disruptions.iter().map(|(reason, count)| format!("{count} {}", reason.to_lowercase())).collect();
+        text.push_str(&format!("Chosen to go: {}", parts.join(", ")));
+        let saved = summary.saved_hourly;
+        match saved.micros() > 0 {
+            true => text.push_str(&format!("; consolidation saves ${} per hour\n", money(saved, 4))),
+            false => text.push('\n'),
+        }
+    }
+    text
 }

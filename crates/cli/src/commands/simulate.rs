@@ -56,6 +56,8 @@ struct SummaryReport {
     pods_running: usize,
     pods_pending: usize,
     evictions: usize,
+    disruptions: std::collections::BTreeMap<String, usize>,
+    dollars_saved_per_hour: String,
     /// Text, as all money: a JSON number would not keep it exactly.
     dollars_per_hour: String,
     dollars_spent: String,
@@ -113,6 +115,8 @@ impl SummaryReport {
             pods_running: summary.pods_running,
             pods_pending: summary.pods_pending,
             evictions: summary.evictions,
+            disruptions: summary.disruptions.clone(),
+            dollars_saved_per_hour: dollars(summary.saved_hourly.micros(), 6),
             dollars_per_hour: dollars(summary.hourly.micros(), 6),
             dollars_spent: dollars(summary.spent.micros(), 6),
         }

@@ -68,6 +68,20 @@ fn the_guide_to_moving_shows_a_real_conversion() {
 }
 
 #[test]
+fn the_guide_to_plan_and_why_shows_real_answers() {
+    const PAGE: &str = "docs/guides/plan-and-why.md";
+    for (command, code) in [
+        ("plan -f examples/dumps/underused --at 2026-11-16T20:00:00Z", 0),
+        ("why node held -f examples/dumps/underused", 0),
+        ("why pod gpu -n shop -f examples/dumps/underused", 0),
+        ("budget general -f examples/dumps/underused --at 2026-11-16T00:00:00Z", 0),
+    ] {
+        let run = kerf(command).current_dir(&repository()).exits(code);
+        assert_eq!(run.stdout, shown(PAGE, &format!("kerf {command}")));
+    }
+}
+
+#[test]
 fn the_readme_shows_the_demo_as_it_is() {
     assert_eq!(kerf("demo").exits(0).stdout, shown("README.md", "cargo run --release -- demo"));
 }

@@ -2,7 +2,23 @@
 
 use super::harness::kerf;
 
-const COMMANDS: [&str; 9] = ["", "demo", "simulate", "crds", "convert", "validate", "hash", "completion", "version"];
+const COMMANDS: [&str; 15] = [
+    "",
+    "demo",
+    "simulate",
+    "plan",
+    "why",
+    "budget",
+    "schedule",
+    "freeze",
+    "thaw",
+    "crds",
+    "convert",
+    "validate",
+    "hash",
+    "completion",
+    "version",
+];
 
 #[test]
 fn help_fits_the_terminal() {
@@ -34,7 +50,7 @@ fn every_option_is_described() {
 
 #[test]
 fn commands_that_do_something_come_with_examples() {
-    for command in ["demo", "simulate", "crds", "convert", "validate", "hash", "completion"] {
+    for command in COMMANDS.into_iter().filter(|command| !["", "version"].contains(command)) {
         for flag in ["-h", "--help"] {
             let help = kerf(&format!("{command} {flag}")).exits(0).stdout;
             let first = help.split("Examples:\n  kerf ").nth(1).and_then(|examples| examples.split_whitespace().next());

@@ -14,5 +14,6 @@ fn every_command_and_rule_has_its_place_in_the_reference() {
     }
     assert!(!page("cli.md").contains("generate-reference"));
     assert!(page("rules.md").contains("\n| `unlimited_outside_window` | "));
+    assert!(page("metrics.md").contains("\n| `karpenter_nodeclaims_created_total` | counter | "));
     assert!(page("api.md").contains("\n## EC2NodeClass\n"));
 }

@@ -84,6 +84,14 @@ impl NodeApi for Memory {
         Ok(self.store().nodes.values().map(|(_, node)| node.clone()).collect())
     }
 
+    async fn set_boot_id(&self, node: &str, boot_id: &str) -> Result<(), WriteError> {
+        if !self.store().nodes.contains_key(node) {
+            return Err(WriteError::NotFound);
+        }
+        self.change(node, |node| node.boot_id = Some(boot_id.into()));
+        Ok(())
+    }
+
     async fn delete(&self, target: &Target) -> Result<(), WriteError> {
         let same = self.store().nodes.get(&*target.name.name).is_some_and(|(_, node)| node.meta.uid == target.uid);
         if !same {

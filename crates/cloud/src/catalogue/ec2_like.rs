@@ -6,6 +6,7 @@
 
 mod families;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kerf_model::cluster::{InstanceType, Offering, Overhead};
@@ -89,6 +90,7 @@ impl Machine {
             offerings: self.zones.iter().flat_map(|zone| self.offerings(&name, zone)).collect(),
             capacity: self.capacity(),
             overhead: self.overhead(),
+            volume_limits: BTreeMap::new(),
             name,
         }
     }

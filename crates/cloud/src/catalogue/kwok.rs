@@ -1,6 +1,6 @@
 //! KWOK's instance types: the built-in ones by their rule, and how any description becomes a type.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kerf_model::cluster::{InstanceType, Offering, Overhead};
@@ -101,6 +101,7 @@ impl Description {
             offerings: self.offerings,
             capacity: self.capacity,
             overhead: overhead(),
+            volume_limits: BTreeMap::new(),
         }
     }
 }

@@ -34,6 +34,12 @@ impl<'a> ClaimDraft<'a> {
         }
     }
 
+    pub fn remove_annotation(&mut self, key: &str) {
+        if self.claim.meta.annotations.contains_key(key) {
+            self.meta.annotations.insert(Arc::from(key), None);
+        }
+    }
+
     pub fn add_finalizer(&mut self, name: &str) {
         let more = [Arc::from(name)];
         self.meta.finalizers = Some(self.claim.meta.finalizers.iter().cloned().chain(more).collect());

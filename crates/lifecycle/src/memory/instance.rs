@@ -1,7 +1,7 @@
 //! Calls to the cloud.
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::cloud::{LaunchError, Launched, TerminateAnswer};
+use kerf_model::cloud::{CloudDrift, LaunchError, Launched, TerminateAnswer};
 
 use super::{ANSWER_WITHIN, back_off};
 use crate::view::later;
@@ -44,6 +44,24 @@ pub(crate) enum Termination {
 pub(crate) enum Lookup {
     Asked { at: Timestamp },
     Answered { at: Timestamp, exists: bool },
+}
+
+/// The call for a reboot.
+#[derive(Debug, Clone)]
+pub(crate) struct RebootCall {
+    pub first_asked: Timestamp,
+    /// The question that is not answered yet.
+    pub asked: Option<Timestamp>,
+    pub accepted: Option<Timestamp>,
+}
+
+/// What the provider says about a claim's drift.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DriftCheck {
+    /// The question that is not answered yet.
+    pub asked: Option<Timestamp>,
+    /// The last answer. It is kept while it is asked again, and loses its time when something changes that it rests on.
+    pub answer: Option<(Timestamp, Option<CloudDrift>)>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -104,6 +122,15 @@ impl Termination {
             Self::Accepted { at } => Some(later(*at, ASK_AGAIN)),
             Self::Failed { retry_at, .. } => Some(*retry_at),
             Self::Gone => None,
+        }
+    }
+}
+
+impl DriftCheck {
+    /// The answer still stands, and is asked for again at the next look.
+    pub fn expire(&mut self) {
+        if let Some((at, _)) = &mut self.answer {
+            *at = Timestamp::MIN;
         }
     }
 }

@@ -8,6 +8,7 @@ use kerf_model::label::annotation;
 
 use super::{PoolDraft, stamp};
 use crate::claim::ClaimDraft;
+use crate::field_hashes::FieldHashes;
 use crate::steps::Steps;
 use crate::view::View;
 
@@ -50,15 +51,8 @@ fn restamp(claim: &NodeClaim, hash: &PoolHash, migrates: bool, view: View<'_>) -
 
 /// Whether only empties came or went (`labels: {}`): the hash is another, and every field's is the same.
 fn is_cosmetic(claim: &NodeClaim, hash: &PoolHash) -> bool {
-    let of_claim = claim.meta.annotation(annotation::NODEPOOL_FIELD_HASHES).and_then(split_fields);
-    let of_pool = hash.fields.as_deref().and_then(split_fields);
-    let (Some((claim_hash, claim_fields)), Some((_, pool_fields))) = (of_claim, of_pool) else { return false };
-    // Another controller may have written the hash and known nothing of the fields, which then say nothing.
-    claim.meta.annotation(annotation::NODEPOOL_HASH) == Some(claim_hash) && claim_fields == pool_fields
-}
-
-/// `v1 <hash of the whole> <field hashes>`: the whole, and the rest in its one order.
-fn split_fields(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix("v1 ")?;
-    Some(rest.split_once(' ').unwrap_or((rest, "")))
+    let of_claim = claim.meta.annotation(annotation::NODEPOOL_FIELD_HASHES).and_then(FieldHashes::read);
+    let of_pool = hash.fields.as_deref().and_then(FieldHashes::read);
+    let (Some(of_claim), Some(of_pool)) = (of_claim, of_pool) else { return false };
+    claim.meta.annotation(annotation::NODEPOOL_HASH) == Some(of_claim.of) && of_claim.fields == of_pool.fields
 }

@@ -32,6 +32,8 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
         Effect::DeleteClaim(target) => format!("delete claim {target}"),
         Effect::PatchNode(target, patch) => format!("patch node {target}:{}", node_patch(patch)),
         Effect::DeleteNode(target) => format!("delete node {target}"),
+        Effect::PatchOverlay(target, _) => format!("patch overlay {target}"),
+        Effect::PatchBuffer(target, _) => format!("patch buffer {target}"),
         Effect::PatchPool(target, patch) => {
             format!(
                 "patch pool {target}:{}",
@@ -54,6 +56,8 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
         Effect::TerminateOrphan { provider_id } => format!("terminate orphan {provider_id}"),
         Effect::ListInstances => "list instances".to_owned(),
         Effect::FindInstance { provider_id } => format!("find {provider_id}"),
+        Effect::CheckDrift { claim } => format!("check drift of {claim}"),
+        Effect::Reboot { claim, operation, .. } => format!("reboot {claim} as {operation}"),
     }
 }
 
@@ -114,9 +118,14 @@ fn meta_patch(patch: &MetaPatch) -> String {
 }
 
 /// What is new, without conditions that only come into being, and without their sum: `Kind=Status/Reason`, or `Kind~` for
-/// another message, or `Kind#2` for another generation.
+/// another message, or `Kind#2` for another generation, or `Kind-` for one taken back.
 fn changed(after: Option<&Conditions>, before: &Conditions) -> String {
     let mut text = String::new();
+    if let Some(after) = after {
+        for gone in before.0.iter().filter(|known| after.get(&known.kind).is_none()) {
+            write!(text, " {}-", gone.kind).unwrap();
+        }
+    }
     for condition in after.into_iter().flat_map(|conditions| &conditions.0) {
         let Condition { kind, status, reason, message, observed_generation, .. } = condition;
         let known = before.get(kind);

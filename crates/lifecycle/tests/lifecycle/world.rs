@@ -3,27 +3,28 @@
 //! One object per line; the same line again replaces the object, `gone KIND NAME` removes it. Claims and nodes are ours,
 //! with finalizer and class label, unless the line says otherwise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kerf_lifecycle::conditions::ConditionEditor;
-use kerf_lifecycle::{ClassKind, Memory, Settings, Steps, View, claim, garbage, node, pool};
+use kerf_lifecycle::{ClassKind, Marks, Memory, Settings, Steps, View, claim, garbage, node, pool};
 use kerf_model::budget::BudgetList;
 use kerf_model::change::{Change, Input};
-use kerf_model::cloud::{Instance, LaunchError, Launched, TerminateAnswer};
+use kerf_model::cloud::{CloudDrift, Instance, LaunchError, Launched, TerminateAnswer};
 use kerf_model::cluster::{
-    ClaimStatus, ClassReadiness, Condition, ConditionStatus, Conditions, DoNotDisrupt, Node, NodeClaim, NodeClass,
-    NodeCondition, ObjectMeta, ObjectName, Owner, PersistentVolumeClaim, Pod, PodConstraints, PodPhase, PodVolume,
-    PoolHash, PoolStatus, StoredPool, VolumeAttachment,
+    ClaimStatus, ClassReadiness, Condition, ConditionStatus, Conditions, DoNotDisrupt, InstanceType, Node, NodeClaim,
+    NodeClass, NodeCondition, ObjectMeta, ObjectName, Offering, Overhead, Owner, PersistentVolumeClaim, Pod,
+    PodConstraints, PodPhase, PodVolume, PoolHash, PoolStatus, StoredPool, VolumeAttachment,
 };
 use kerf_model::cron::{Dialect, Schedule};
 use kerf_model::duration::NillableDuration;
 use kerf_model::effect::{Effect, Target, WriteError};
-use kerf_model::label;
+use kerf_model::label::{self, LabelRules};
 use kerf_model::maintenance::{Action, MaintenanceWindow};
 use kerf_model::node_pool::{ConsolidationPolicy, Disruption, NodeClassRef, NodePool, NodeSpec, PoolSize};
-use kerf_model::requirement::Requirements;
+use kerf_model::price::Price;
+use kerf_model::requirement::{Expression, Operator, Requirements};
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_model::taint::{Taint, ToleratedValue, Toleration};
 use kerf_model::window::Window;
@@ -37,6 +38,9 @@ pub struct World {
     pub snapshot: ClusterSnapshot,
     pub memory: Memory,
     pub settings: Settings,
+    pub types: BTreeMap<Arc<str>, Arc<[InstanceType]>>,
+    pub rules: LabelRules,
+    pub marks: Marks,
     pub now: Timestamp,
 }
 
@@ -47,6 +51,9 @@ impl World {
             snapshot: ClusterSnapshot::default(),
             memory: Memory::default(),
             settings: Settings { static_capacity: true, ..Settings::for_classes(vec![kwok]) },
+            types: BTreeMap::new(),
+            rules: LabelRules::core(),
+            marks: Marks::default(),
             now: time("12:00"),
         };
         world.apply(text);
@@ -58,11 +65,37 @@ impl World {
             let words: Vec<_> = line.split_whitespace().collect();
             match words[..] {
                 ["now", at] => self.now = time(at),
+                ["type", name, ref rest @ ..] => self.offer(name, &Words(rest.to_vec())),
                 ["gone", kind, name] => self.hear(Input::Change(removal(kind, name))),
                 [kind, name, ref rest @ ..] => self.hear(Input::Change(object(kind, name, &Words(rest.to_vec())))),
                 _ => panic!("cannot read {line:?}"),
             }
         }
+        self
+    }
+
+    /// `type NAME pool=POOL offer=ZONE/CAPACITY-TYPE …`; one type per pool is enough here.
+    fn offer(&mut self, name: &str, words: &Words<'_>) {
+        let offering = |text: &str| {
+            let (zone, capacity_type) = text.split_once('/').unwrap();
+            let labels = [(label::ZONE, zone), (label::CAPACITY_TYPE, capacity_type)];
+            let requirements = Requirements::from_labels(labels, &self.rules);
+            Offering { requirements, price: Price::ZERO, available: false, reservation_capacity: None }
+        };
+        let offered = InstanceType {
+            name: Arc::from(name),
+            requirements: Requirements::new(),
+            offerings: words.all("offer").map(offering).collect(),
+            capacity: words.resources("capacity"),
+            overhead: Overhead::default(),
+            volume_limits: Default::default(),
+        };
+        self.types.insert(words.text("pool").unwrap(), Arc::from([offered]));
+    }
+
+    pub fn drift_found(&mut self, claim: &str, reason: Option<&str>) -> &mut Self {
+        let drift = reason.map(|reason| CloudDrift { reason: Arc::from(reason), message: Arc::from("other image") });
+        self.hear(Input::DriftFound { claim: self.target(claim), drift });
         self
     }
 
@@ -160,7 +193,15 @@ impl World {
     }
 
     fn view(&self) -> View<'_> {
-        View { snapshot: &self.snapshot, memory: &self.memory, settings: &self.settings, now: self.now }
+        View {
+            snapshot: &self.snapshot,
+            memory: &self.memory,
+            settings: &self.settings,
+            types: &self.types,
+            rules: &self.rules,
+            marks: &self.marks,
+            now: self.now,
+        }
     }
 
     fn took(&mut self, steps: Steps) -> Steps {
@@ -281,12 +322,23 @@ fn class(name: &str, words: &Words<'_>) -> NodeClassRef {
 fn node_spec(words: &Words<'_>) -> NodeSpec {
     NodeSpec {
         class: class("default", words),
-        requirements: Requirements::new(),
+        requirements: requirements(words),
         taints: words.taints("taint"),
         startup_taints: words.taints("startup"),
         expire_after: words.duration("expire").map_or(NillableDuration::Never, NillableDuration::After),
         termination_grace_period: words.duration("tgp"),
     }
+}
+
+/// `requires=KEY:OPERATOR:VALUE,VALUE`
+fn requirements(words: &Words<'_>) -> Requirements {
+    let expression = |text: &str| {
+        let mut parts = text.splitn(3, ':');
+        let (key, operator) = (parts.next().unwrap(), parts.next().unwrap().parse::<Operator>().unwrap());
+        Expression::new(key, operator, parts.next().into_iter().flat_map(|values| values.split(',')))
+    };
+    let expressions: Vec<_> = words.all("requires").map(expression).collect();
+    Requirements::parse(&expressions, &LabelRules::core()).unwrap()
 }
 
 /// `launched`, `registered`, `initialized`, or `cond.Kind=Status/Reason@12:00`; all of the generation `observed`.
@@ -364,7 +416,7 @@ fn node_object(name: ObjectName, words: &Words<'_>) -> Node {
         capacity: words.resources("capacity"),
         allocatable: words.resources("allocatable"),
         conditions: vec![ready],
-        boot_id: None,
+        boot_id: words.text("boot"),
         meta,
     }
 }
@@ -400,6 +452,7 @@ fn pod_object(name: ObjectName, words: &Words<'_>) -> Pod {
         do_not_disrupt: DoNotDisrupt::read(words.get("protect")),
         started: words.time("started"),
         termination_grace: Some(words.span("grace").unwrap_or(jiff::SignedDuration::from_secs(30))),
+        is_unready: false,
         uses_resource_claims: false,
         meta,
     }
@@ -426,8 +479,8 @@ fn pool_object(name: ObjectName, words: &Words<'_>) -> StoredPool {
     let disruption = Disruption {
         enabled: !words.flag("disruption-off"),
         policy: ConsolidationPolicy::WhenEmpty,
-        consolidate_after: NillableDuration::Never,
-        consolidation_enabled: true,
+        consolidate_after: words.duration("rest").map_or(NillableDuration::Never, NillableDuration::After),
+        consolidation_enabled: !words.flag("consolidation-off"),
         drift_enabled: true,
         drift_force_evict: false,
         expiration_enabled: !words.flag("expiration-off"),

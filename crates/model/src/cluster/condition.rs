@@ -24,6 +24,33 @@ pub mod kind {
     pub const VALIDATION_SUCCEEDED: &str = "ValidationSucceeded";
     pub const NODE_CLASS_READY: &str = "NodeClassReady";
     pub const NODE_REGISTRATION_HEALTHY: &str = "NodeRegistrationHealthy";
+    pub const READY_FOR_PROVISIONING: &str = "ReadyForProvisioning";
+    pub const PROVISIONING: &str = "Provisioning";
+
+    const ALL: [&str; 17] = [
+        READY,
+        LAUNCHED,
+        REGISTERED,
+        INITIALIZED,
+        CONSOLIDATABLE,
+        DRIFTED,
+        DRAINED,
+        VOLUMES_DETACHED,
+        INSTANCE_TERMINATING,
+        CONSISTENT_STATE_FOUND,
+        DISRUPTION_REASON,
+        REBOOTING,
+        VALIDATION_SUCCEEDED,
+        NODE_CLASS_READY,
+        NODE_REGISTRATION_HEALTHY,
+        READY_FOR_PROVISIONING,
+        PROVISIONING,
+    ];
+
+    /// The same text, if it is one of them.
+    pub fn known(kind: &str) -> Option<&'static str> {
+        ALL.into_iter().find(|known| *known == kind)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

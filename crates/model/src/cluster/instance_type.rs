@@ -1,5 +1,6 @@
 //! What a cloud can launch.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::price::Price;
@@ -17,6 +18,8 @@ pub struct InstanceType {
     pub offerings: Vec<Offering>,
     pub capacity: ResourceList,
     pub overhead: Overhead,
+    /// How many volumes of each driver its nodes take. A driver without a limit is not in the map.
+    pub volume_limits: BTreeMap<Arc<str>, u32>,
 }
 
 /// A way to get the type: a zone and a capacity type, at a price.
@@ -94,7 +97,15 @@ mod tests {
             Overhead { kube_reserved: list(kube), system_reserved: list(system), eviction_threshold: list(eviction) };
         let requirements = Requirements::new();
         let name = Arc::from("a");
-        let kind = InstanceType { name, requirements, offerings: Vec::new(), capacity: list(capacity), overhead };
+        let volume_limits = BTreeMap::new();
+        let kind = InstanceType {
+            name,
+            requirements,
+            offerings: Vec::new(),
+            capacity: list(capacity),
+            overhead,
+            volume_limits,
+        };
         assert_eq!(kind.allocatable().to_string(), allocatable, "{capacity}");
     }
 

@@ -30,6 +30,8 @@ pub struct Pod {
     pub nominated_node: Option<Arc<str>>,
     pub do_not_disrupt: DoNotDisrupt,
     pub started: Option<Timestamp>,
+    /// Its condition `Ready` is `False`. A pod that has no such condition yet is not called unready.
+    pub is_unready: bool,
     pub termination_grace: Option<SignedDuration>,
     /// Asks for devices through resource claims.
     pub uses_resource_claims: bool,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, REGION, WINDOWS_BUILD, ZONE};
+use super::{ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, REGION, RESERVATION_ID, WINDOWS_BUILD, ZONE};
 
 const CORE_WELL_KNOWN: [&str; 8] = [NODEPOOL, CAPACITY_TYPE, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, WINDOWS_BUILD];
 
@@ -24,6 +24,7 @@ pub struct LabelRules {
     well_known: BTreeSet<Arc<str>>,
     restricted_domains: BTreeSet<Arc<str>>,
     aliases: BTreeMap<Arc<str>, Arc<str>>,
+    reservation_id: Arc<str>,
 }
 
 /// Why users may not put a label on a node.
@@ -42,7 +43,21 @@ impl LabelRules {
             well_known: CORE_WELL_KNOWN.into_iter().map(Arc::from).collect(),
             restricted_domains: BTreeSet::from([Arc::from("karpenter.sh")]),
             aliases: CORE_ALIASES.into_iter().map(|(alias, key)| (Arc::from(alias), Arc::from(key))).collect(),
+            reservation_id: Arc::from(RESERVATION_ID),
         }
+    }
+
+    /// Sets the label by which the provider's offerings name the reservation that they come from.
+    #[must_use]
+    pub fn with_reservation_id(mut self, key: &str) -> Self {
+        self.reservation_id = Arc::from(key);
+        self.well_known.insert(Arc::from(key));
+        self
+    }
+
+    /// The label by which offerings name the reservation that they come from.
+    pub fn reservation_id(&self) -> &Arc<str> {
+        &self.reservation_id
     }
 
     /// Adds labels that instance types of the provider define.

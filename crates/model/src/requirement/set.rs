@@ -147,7 +147,8 @@ impl Requirements {
         Ok(())
     }
 
-    fn narrow(&mut self, requirement: Requirement) {
+    /// Narrows the entry of exactly this label; [`add`](Self::add) knows aliases as well.
+    pub fn narrow(&mut self, requirement: Requirement) {
         match self.position(requirement.key()) {
             Ok(at) => self.0[at] = self.0[at].intersection(&requirement),
             Err(at) => self.0.insert(at, requirement),

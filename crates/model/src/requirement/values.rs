@@ -10,14 +10,17 @@ pub(super) struct Values(Arc<[Arc<str>]>);
 
 impl<S: AsRef<str>> FromIterator<S> for Values {
     fn from_iter<I: IntoIterator<Item = S>>(values: I) -> Self {
-        let mut sorted: Vec<Arc<str>> = values.into_iter().map(|value| Arc::from(value.as_ref())).collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        Self(sorted.into())
+        Self::shared(values.into_iter().map(|value| Arc::from(value.as_ref())).collect())
     }
 }
 
 impl Values {
+    pub(super) fn shared(mut values: Vec<Arc<str>>) -> Self {
+        values.sort_unstable();
+        values.dedup();
+        Self(values.into())
+    }
+
     pub(super) fn as_slice(&self) -> &[Arc<str>] {
         &self.0
     }

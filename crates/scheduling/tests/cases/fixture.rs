@@ -8,6 +8,7 @@
 //! claim c1 pool=general cpu=2 label:zone=a                    launched, not joined
 //! claim c2 pool=general require:type=small unlaunched
 //! daemon logs cpu=100m port:9100
+//! type held kind=reserved slots=1 reservation=r1 volumes:csi=2
 //! pod web cpu=1 memory=1Gi x3 select:zone=a label:app=web     three pods: web-0 web-1 web-2
 //! ```
 //! Labels `zone type kind arch os host pool` are short for the well-known ones; `size` is well known too.
@@ -29,13 +30,14 @@ use kerf_model::resources::{ResourceList, ResourceName};
 use kerf_model::selector::Selector;
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_model::taint::{Taint, ToleratedValue, Toleration};
-use kerf_scheduling::{Host, Options, PlannedClaim, Problem, Schedule, pods_to_place, solve};
+use kerf_scheduling::{Host, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, pods_to_place};
 
 pub struct Fixture {
     pub cluster: ClusterSnapshot,
     pub types: BTreeMap<Arc<str>, Arc<[InstanceType]>>,
     pub rules: LabelRules,
     pub options: Options,
+    pub reserved: ReservedMode,
     pub excluded: BTreeSet<Arc<str>>,
 }
 
@@ -89,12 +91,13 @@ pub fn show(schedule: &Schedule) -> String {
 
 impl Fixture {
     pub fn read(text: &str) -> Self {
-        let rules = LabelRules::core().with_well_known(["size"]);
+        let rules = LabelRules::core().with_well_known(["size"]).with_reservation_id("reservation");
         let mut fixture = Self {
             cluster: ClusterSnapshot::default(),
             types: BTreeMap::new(),
             rules,
             options: Options::default(),
+            reserved: ReservedMode::Strict,
             excluded: BTreeSet::new(),
         };
         let lines: Vec<_> = text.lines().map(Line::read).filter(|line| !line.kind.is_empty()).collect();
@@ -124,14 +127,14 @@ impl Fixture {
     }
 
     pub fn solve_pods(&self, pods: Vec<Arc<Pod>>) -> Schedule {
-        let problem = Problem {
-            pods,
-            excluded: self.excluded.clone(),
-            types: self.types.clone(),
-            rules: &self.rules,
-            options: self.options,
-        };
-        solve(&self.cluster, &problem)
+        let question =
+            Question { pods, excluded: self.excluded.clone(), reserved: self.reserved, ..Question::default() };
+        self.answer(&question)
+    }
+
+    pub fn answer(&self, question: &Question) -> Schedule {
+        let supply = Supply { types: &self.types, rules: &self.rules, options: self.options };
+        Prepared::new(&self.cluster, supply).solve(question)
     }
 }
 
@@ -233,7 +236,12 @@ impl<'t> Line<'t> {
         let soldout = list("soldout", "");
         let rules = LabelRules::core();
         let offering = |zone: &str, kind: &str| Offering {
-            requirements: Requirements::from_labels([(label::ZONE, zone), (label::CAPACITY_TYPE, kind)], &rules),
+            requirements: {
+                let reservation =
+                    self.value("reservation").filter(|_| kind == "reserved").map(|id| ("reservation", id));
+                let labels = [(label::ZONE, zone), (label::CAPACITY_TYPE, kind)];
+                Requirements::from_labels(labels.into_iter().chain(reservation), &rules)
+            },
             price: if kind == "spot" { Price::from_micros(price.micros() * 7 / 10) } else { price },
             available: !soldout.contains(&zone),
             reservation_capacity: (kind == "reserved").then(|| self.value("slots").map_or(0, |n| n.parse().unwrap())),
@@ -258,6 +266,11 @@ impl<'t> Line<'t> {
             offerings: offerings.map(|(zone, kind)| offering(zone, kind)).collect(),
             capacity: self.capacity(),
             overhead: Overhead::default(),
+            volume_limits: self
+                .all("volumes")
+                .map(|limit| limit.split_once('=').unwrap())
+                .map(|(driver, count)| (Arc::from(driver), count.parse().unwrap()))
+                .collect(),
         }
     }
 
@@ -277,6 +290,7 @@ impl<'t> Line<'t> {
                     meta: self.meta(self.name, namespace),
                     selector: Some(Selector::default()),
                     disruptions_allowed: allowed,
+                    never_allows: false,
                     always_allows_unhealthy: false,
                 };
                 vec![Change::DisruptionBudget(namespaced, Some(Arc::new(budget)))]
@@ -467,6 +481,7 @@ impl<'t> Line<'t> {
                 do_not_disrupt: DoNotDisrupt::read(self.has("protected").then_some("true")),
                 started: None,
                 termination_grace: None,
+                is_unready: false,
                 uses_resource_claims: self.has("devices"),
             };
             Change::Pod(pod.meta.name.clone(), Some(Arc::new(pod)))

@@ -11,6 +11,8 @@ mod new_claim;
 mod preferences;
 mod property;
 mod reasons;
+mod reservations;
 mod selection;
 mod topology;
 mod volumes;
+mod what_ifs;

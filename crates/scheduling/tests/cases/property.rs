@@ -9,7 +9,7 @@ use kerf_model::label;
 use kerf_model::resources::{ResourceList, ResourceName};
 use kerf_model::selector::NodeSelector;
 use kerf_model::taint::{Effect, Taint, tolerates};
-use kerf_scheduling::{Host, PlannedClaim, Schedule};
+use kerf_scheduling::{Host, PlannedClaim, Policy, Problem, Schedule, solve};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -25,7 +25,8 @@ fn world() -> impl Strategy<Value = String> {
                 let line = move |(at, line): (usize, String)| format!("{kind} {kind}{at} {line}");
                 lines.into_iter().enumerate().map(line)
             });
-            numbered.collect::<Vec<_>>().join("\n")
+            let storage = ["class fast", "pvc v0 class=fast", "pvc v1 class=fast", "pvc v2 class=fast"];
+            numbered.chain(storage.map(String::from)).collect::<Vec<_>>().join("\n")
         })
 }
 
@@ -36,7 +37,19 @@ fn words(words: &'static [&'static str], most: usize) -> impl Strategy<Value = S
 
 fn a_type() -> BoxedStrategy<String> {
     let zones = select(vec!["zone=a", "zone=b", "zone=a,b", "zone=a,b,c"]);
-    let more = words(&["soldout=a", "kind=spot,on-demand", "arch=arm64", "label:size=large", "example.com/gpu=1"], 3);
+    let more = words(
+        &[
+            "soldout=a",
+            "kind=spot,on-demand",
+            "kind=reserved,on-demand slots=1",
+            "kind=reserved slots=2 reservation=shared",
+            "arch=arm64",
+            "label:size=large",
+            "example.com/gpu=1",
+            "volumes:csi=1",
+        ],
+        3,
+    );
     (1..9, 1..9, 1..7, 1..9, zones, more)
         .prop_map(|(cpu, memory, pods, price, zones, more)| {
             format!("cpu={cpu} memory={memory}Gi pods={pods} price={price} {zones} {more}")
@@ -99,6 +112,8 @@ fn a_pod() -> BoxedStrategy<String> {
             "spread:zone:1:app=c",
             "spread:zone:1:app=b",
             "on=node0",
+            "volume:v0",
+            "volume:v1 volume:v2",
         ],
         4,
     );
@@ -119,6 +134,34 @@ proptest! {
         let schedule = fixture.solve();
         let faults = Checker { fixture: &fixture, schedule: &schedule }.faults();
         prop_assert!(faults.is_empty(), "{text}\n\n{}\n{faults:#?}", show(&schedule));
+    }
+
+    /// The best policy places the same pods, on no more nodes, for no more money.
+    #[test]
+    fn the_best_answer_is_never_dearer_than_the_compatible_one(text in world()) {
+        let mut fixture = Fixture::read(&text);
+        let best = fixture.solve();
+        fixture.options.policy = Policy::Compatible;
+        let compatible = fixture.solve();
+        let faults = Checker { fixture: &fixture, schedule: &compatible }.faults();
+        prop_assert!(faults.is_empty(), "{text}\n\n{}\n{faults:#?}", show(&compatible));
+        let cost = |schedule: &Schedule| schedule.new_claims.iter().map(|claim| claim.price().unwrap().micros()).sum::<i64>();
+        prop_assert!(cost(&best) <= cost(&compatible), "{text}\n\n{}\n{}", show(&best), show(&compatible));
+        prop_assert!(best.new_claims.len() <= compatible.new_claims.len());
+        prop_assert_eq!(best.unplaced.len(), compatible.unplaced.len());
+    }
+
+    /// Case 90, and a cluster compiled for all questions answers as one compiled for this one.
+    #[test]
+    fn neither_the_order_of_pods_nor_who_else_asks_makes_a_difference(text in world()) {
+        let fixture = Fixture::read(&text);
+        let expected = show(&fixture.solve());
+        let mut pods = fixture.pods();
+        pods.reverse();
+        prop_assert_eq!(&show(&fixture.solve_pods(pods.clone())), &expected, "{}", text);
+        let (types, excluded) = (fixture.types.clone(), fixture.excluded.clone());
+        let alone = Problem { pods, excluded, types, rules: &fixture.rules, options: fixture.options };
+        prop_assert_eq!(&show(&solve(&fixture.cluster, &alone)), &expected, "{}", text);
     }
 }
 
@@ -153,6 +196,8 @@ impl<'a> Checker<'a> {
             faults.extend(place.overfull());
         }
         faults.extend(self.broken_limits());
+        faults.extend(self.taken_twice());
+        faults.extend(self.schedule.new_claims.iter().filter_map(|claim| self.too_many_volumes(claim)));
         faults.extend(neighbours(&places));
         faults.extend(self.skewed(&places));
         faults
@@ -310,6 +355,24 @@ impl<'a> Checker<'a> {
             fault("host port");
         }
         faults
+    }
+
+    /// A slot of a reservation is for one node.
+    fn taken_twice(&self) -> Option<String> {
+        let mut taken: BTreeMap<&Arc<str>, u32> = BTreeMap::new();
+        for claim in &self.schedule.new_claims {
+            claim.reservations().into_iter().for_each(|id| *taken.entry(id).or_default() += 1);
+        }
+        let slots = |id: &Arc<str>| if &**id == "shared" { 2 } else { 1 };
+        let over = taken.into_iter().find(|(id, count)| *count > slots(id));
+        over.map(|(id, count)| format!("{count} claims count on the reservation {id}"))
+    }
+
+    fn too_many_volumes(&self, claim: &PlannedClaim) -> Option<String> {
+        let volumes: BTreeSet<_> = claim.pods.iter().flat_map(|pod| &pod.volumes).map(|volume| &volume.claim).collect();
+        let limit = |kind: &InstanceType| kind.volume_limits.get("csi").copied().unwrap_or(u32::MAX) as usize;
+        let least = self.outcomes(claim).into_iter().map(|(kind, _)| limit(kind)).min()?;
+        (volumes.len() > least).then(|| format!("{} volumes on a node that takes {least}", volumes.len()))
     }
 
     fn broken_limits(&self) -> Vec<String> {

@@ -29,7 +29,7 @@ fn a_reason_names_what_was_asked_and_what_there_is() {
     );
     check(
         "type small\npool general\npod p cpu=1 spread:team:1:app=a",
-        "pool general: no team satisfies the pod's topology spread",
+        "pool general: no team satisfies the pod's topology spread with a skew of at most 1",
     );
     check("pod p cpu=1", "no host has room and no pool may launch nodes");
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::fixture::{Fixture, check, full};
+use crate::fixture::{Fixture, check, claims, full};
 
 const WORLD: &str = "type big cpu=64 memory=64Gi pods=100\npool general\n";
 
@@ -121,6 +121,26 @@ fn a_zone_that_nothing_can_be_launched_in_is_no_domain() {
          pod a cpu=1 x4 label:app=a spread:zone:1:app=a",
         "a=2 b=2",
     );
+}
+
+/// Sheet 02, case 56.
+#[test]
+fn pods_of_two_tainted_pools_are_spread_over_the_domains_of_their_own() {
+    let planned = claims(
+        "type small pods=20
+         pool one require:rack=foo,bar taint:one:NoSchedule
+         pool two require:rack=foo,baz taint:two:NoSchedule
+         pod a cpu=100m x2 label:app=a tolerate:one spread:rack:1:app=a:taints
+         pod b cpu=100m x4 label:app=a tolerate:two spread:rack:1:app=a:taints",
+    );
+    let mut counts = BTreeMap::<String, usize>::new();
+    for claim in &planned {
+        *counts.entry(claim.requirements().get("rack").unwrap().values()[0].to_string()).or_default() +=
+            claim.pods.len();
+    }
+    let mut counts: Vec<_> = counts.into_values().collect();
+    counts.sort();
+    assert_eq!(counts, [1, 2, 3]);
 }
 
 /// Sheet 02, case 58.

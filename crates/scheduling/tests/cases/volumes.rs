@@ -22,6 +22,26 @@ fn a_node_takes_no_more_volumes_than_its_driver_attaches() {
     );
 }
 
+/// Sheet 08, S3.
+#[test]
+fn new_nodes_attach_no_more_volumes_than_their_type_does() {
+    let storage = "class fast\npvc v1 class=fast\npvc v2 class=fast\npvc v3 class=fast\n";
+    let pods = "pod a cpu=10m volume:v1\npod b cpu=9m volume:v2\npod c cpu=8m volume:v3";
+    check(
+        &format!("type small pods=20 volumes:csi=2\npool general\n{storage}{pods}"),
+        "new general [small]: a b\nnew general [small]: c",
+    );
+    check(
+        &format!("type small volumes:csi=1\npool general\n{storage}pod p cpu=1 volume:v1 volume:v2"),
+        "none p: no_place general=volume_limit",
+    );
+    // What the node publishes wins over what its type says.
+    let node = "node n1 pool=general pods=9 label:type=small\n";
+    let world = format!("type small pods=20 volumes:csi=2\npool general\n{storage}{node}");
+    check(&format!("{world}{pods}"), "node n1: a b\nnew general [small]: c");
+    check(&format!("{world}csinode n1 limit:csi=5\n{pods}"), "node n1: a b c");
+}
+
 /// Sheet 02, case 42.
 #[test]
 fn a_shared_volume_counts_once() {

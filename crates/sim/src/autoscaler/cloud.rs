@@ -7,19 +7,29 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_cloud::InstanceTypes;
 use kerf_cloud::choice::{Choice, choose};
 use kerf_model::change::Input;
-use kerf_model::cloud::{Instance, LaunchError, Launched, TerminateAnswer};
-use kerf_model::cluster::{NodeClaim, ObjectName, Texts};
+use kerf_model::cloud::{
+    CloudDrift, Instance, Interruption, InterruptionCause, LaunchError, Launched, RebootAnswer, TerminateAnswer,
+};
+use kerf_model::cluster::{InstanceType, NodeClaim, ObjectName, Texts};
 use kerf_model::effect::Target;
 use kerf_model::label::{self, taint_key};
 use kerf_model::resources::ResourceList;
 use serde_json::{Map, Value, json};
 
+use super::image;
 use super::ledger::Ledger;
+use super::shortage::{self, Shortage};
 use crate::faults::LaunchFate;
 use crate::store::{ApiError, Kind, Part, Patch, Store};
-use crate::world::LOST;
+use crate::world::{Alarms, LOST};
 
 const PROVIDER_ID_PREFIX: &str = "sim://";
+
+/// Between a warning and the end of a machine that the cloud takes back.
+const NOTICE: SignedDuration = SignedDuration::from_mins(2);
+
+/// A claim to launch for, and the image that its class names.
+type Ordered<'a> = (&'a NodeClaim, Option<Arc<str>>);
 
 /// How long the cloud takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +53,20 @@ impl Default for CloudPace {
 }
 
 pub struct Cloud {
+    /// What there is when nothing is short.
+    plenty: InstanceTypes,
     types: InstanceTypes,
+    offers: u64,
+    shortages: Vec<Shortage>,
+    known_shortages: Vec<Shortage>,
     pace: CloudPace,
     instances: BTreeMap<Arc<str>, Machine>,
+    joining: Alarms<Arc<str>>,
+    /// With the operation, of which the new boot id is made.
+    rebooting: Alarms<(Arc<str>, Arc<str>)>,
+    ending: Alarms<Arc<str>>,
+    /// How often a machine came, was told to end, or went.
+    changes: u64,
     /// Answers under way, in the order of the questions.
     answers: BTreeMap<(Timestamp, u64), Input>,
     questions: u64,
@@ -61,8 +82,7 @@ struct Machine {
     node_name: String,
     /// The Node that its kubelet will post.
     node: Value,
-    joins_at: Option<Timestamp>,
-    ends_at: Option<Timestamp>,
+    is_ending: bool,
 }
 
 impl Machine {
@@ -84,15 +104,30 @@ impl Cloud {
         self.instances.iter().map(|(id, machine)| MachineView {
             provider_id: id,
             claim_uid: &machine.claim_uid,
-            is_ending: machine.ends_at.is_some(),
+            is_ending: machine.is_ending,
         })
+    }
+
+    /// Unchanged as long as [`Cloud::machines`] shows the same.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The machine is gone at once and without notice, as spot capacity goes.
     pub fn lose(&mut self, provider_id: &str, now: Timestamp) {
-        if let Some(machine) = self.instances.get_mut(provider_id) {
-            machine.ends_at = Some(now);
+        self.end(provider_id, now);
+    }
+
+    /// The machine goes at this time, if there is one. An earlier time counts.
+    fn end(&mut self, provider_id: &str, at: Timestamp) -> bool {
+        let Some((id, machine)) = self.instances.get_key_value(provider_id) else { return false };
+        let (id, is_ending) = (id.clone(), machine.is_ending);
+        if !is_ending {
+            self.changes += 1;
         }
+        self.ending.set_if_earlier(&id, at);
+        self.instances.entry(id).and_modify(|machine| machine.is_ending = true);
+        true
     }
 
     /// Breaks the promise of one instance per claim.
@@ -115,9 +150,17 @@ impl Cloud {
 
     pub fn new(types: InstanceTypes, pace: CloudPace) -> Self {
         Self {
+            plenty: types.clone(),
             types,
+            offers: 0,
+            shortages: Vec::new(),
+            known_shortages: Vec::new(),
             pace,
             instances: BTreeMap::new(),
+            joining: Alarms::new(),
+            rebooting: Alarms::new(),
+            ending: Alarms::new(),
+            changes: 0,
             answers: BTreeMap::new(),
             questions: 0,
             ledger: Ledger::default(),
@@ -133,18 +176,18 @@ impl Cloud {
     }
 
     /// One instance per claim, however often it is asked for.
-    pub fn launch(&mut self, target: Target, claim: Option<&NodeClaim>, fate: LaunchFate, now: Timestamp) {
+    pub fn launch(&mut self, target: Target, order: Option<Ordered<'_>>, fate: LaunchFate, now: Timestamp) {
         let made = self.instances.values().find(|machine| machine.is_for(&target.uid));
         let mut delay = SignedDuration::ZERO;
-        let answer = match (made, claim, fate) {
+        let answer = match (made, order, fate) {
             (Some(machine), ..) => Ok(machine.answer.clone()),
             (None, _, LaunchFate::Refused(error)) => Err(error),
             // Asked for by name and uid: what was seen under the name may be another claim by now.
-            (None, Some(claim), fate) if claim.meta.uid == target.uid => {
+            (None, Some((claim, image)), fate) if claim.meta.uid == target.uid => {
                 if let LaunchFate::Slow(wait) = fate {
                     delay = wait;
                 }
-                self.start(claim, fate != LaunchFate::NeverJoins, now)
+                self.start(claim, image, fate != LaunchFate::NeverJoins, now)
             }
             (None, Some(_) | None, _) => {
                 Err(LaunchError::Failed { reason: "ClaimGone".into(), message: "no such claim".into() })
@@ -153,8 +196,16 @@ impl Cloud {
         self.answer(Input::Launched { claim: target, answer }, now + delay);
     }
 
-    fn start(&mut self, claim: &NodeClaim, joins: bool, now: Timestamp) -> Result<Launched, LaunchError> {
-        let choice = choose(&self.types, claim)?;
+    fn start(
+        &mut self,
+        claim: &NodeClaim,
+        image: Option<Arc<str>>,
+        joins: bool,
+        now: Timestamp,
+    ) -> Result<Launched, LaunchError> {
+        let types = self.types.clone();
+        let choice = choose(&types, claim)?;
+        self.check_stock(&choice)?;
         let node_name = format!("node-{}", claim.name());
         let made_before = self.instances.values().filter(|machine| machine.claim_uid == claim.meta.uid).count();
         let mut provider_id = format!("{PROVIDER_ID_PREFIX}{}", claim.meta.uid);
@@ -165,13 +216,13 @@ impl Cloud {
         let labels = choice.labels();
         let answer = Launched {
             provider_id: provider_id.clone(),
-            image_id: None,
+            image_id: image,
             capacity: choice.instance_type.capacity.clone(),
             allocatable: choice.instance_type.allocatable(),
             labels: labels.clone(),
             annotations: Texts::new(),
         };
-        let node = node(&node_name, &provider_id, &labels, &choice);
+        let node = node(&node_name, &answer, &choice);
         let machine = Machine {
             claim_uid: claim.meta.uid.clone(),
             launched: now,
@@ -179,21 +230,21 @@ impl Cloud {
             node_name,
             node,
             is_forgotten: false,
-            joins_at: joins.then(|| now + self.pace.boot),
-            ends_at: None,
+            is_ending: false,
         };
+        if joins {
+            self.joining.set(provider_id.clone(), now + self.pace.boot);
+        }
+        self.changes += 1;
         self.ledger.launched(provider_id.clone(), choice.offering.price, now);
         self.instances.insert(provider_id, machine);
         Ok(answer)
     }
 
     pub fn terminate(&mut self, claim: Option<Target>, provider_id: &str, now: Timestamp) {
-        let answer = match self.instances.get_mut(provider_id) {
-            None => TerminateAnswer::Gone,
-            Some(machine) => {
-                machine.ends_at.get_or_insert(now + self.pace.shutdown);
-                TerminateAnswer::Accepted
-            }
+        let answer = match self.end(provider_id, now + self.pace.shutdown) {
+            true => TerminateAnswer::Accepted,
+            false => TerminateAnswer::Gone,
         };
         if let Some(claim) = claim {
             self.answer(Input::Terminated { claim, answer }, now);
@@ -204,39 +255,112 @@ impl Cloud {
         let instances = self.instances.iter().map(|(id, machine)| Instance {
             provider_id: id.clone(),
             launched: machine.launched,
-            is_terminating: machine.ends_at.is_some(),
+            is_terminating: machine.is_ending,
         });
         let instances = instances.collect();
         self.answer(Input::Instances(instances), now);
     }
 
     pub fn find(&mut self, provider_id: &str, now: Timestamp) {
-        let exists = self.instances.get(provider_id).is_some_and(|machine| machine.ends_at.is_none());
+        let exists = self.instances.get(provider_id).is_some_and(|machine| !machine.is_ending);
         self.answer(Input::InstanceFound { provider_id: provider_id.into(), exists }, now);
+    }
+
+    /// Whether the machine of a claim was made from another image than its class wants now.
+    pub fn check_drift(&mut self, claim: Target, image: Option<&str>, now: Timestamp) {
+        let machine = self.instances.values().find(|machine| machine.is_for(&claim.uid));
+        let made_from = machine.and_then(|machine| machine.answer.image_id.as_deref());
+        let drift = image.zip(made_from).filter(|(wanted, made_from)| wanted != made_from);
+        let drift = drift.map(|(wanted, made_from)| CloudDrift {
+            reason: "AMIDrift".into(),
+            message: format!("image {made_from}, wanted {wanted}").into(),
+        });
+        self.answer(Input::DriftFound { claim, drift }, now);
+    }
+
+    /// The cloud takes the machine back: it says so, and does it when the notice is over.
+    pub fn interrupt(&mut self, provider_id: &str, cause: InterruptionCause, now: Timestamp) {
+        if !self.end(provider_id, now + NOTICE) {
+            return;
+        }
+        let interruption = Interruption { provider_id: provider_id.into(), cause, notice: NOTICE };
+        self.answer(Input::Interrupted(interruption), now);
+    }
+
+    /// From now on nothing can be had that a shortage is about. That is found out by who wants to launch it.
+    pub fn set_shortages(&mut self, shortages: Vec<Shortage>) {
+        self.shortages = shortages;
+        self.show(Vec::new());
+    }
+
+    /// Offers what is not known to be sold out.
+    fn show(&mut self, known: Vec<Shortage>) {
+        let types: Vec<InstanceType> = self.plenty.iter().map(|it| shortage::without(it, &known)).collect();
+        self.types = types.into();
+        self.known_shortages = known;
+        self.offers += 1;
+    }
+
+    /// Finds out whether the choice is sold out.
+    fn check_stock(&mut self, choice: &Choice) -> Result<(), LaunchError> {
+        let labels = choice.labels();
+        let of = |key: &str| labels.get(key).map(ToString::to_string);
+        let this = Shortage {
+            instance_type: of(label::INSTANCE_TYPE),
+            zone: of(label::ZONE),
+            capacity_type: of(label::CAPACITY_TYPE),
+        };
+        if !self.shortages.iter().any(|shortage| shortage.covers(&this)) {
+            return Ok(());
+        }
+        let message = format!("{this} is sold out").into();
+        let known = self.known_shortages.iter().cloned().chain([this]).collect();
+        self.show(known);
+        Err(LaunchError::InsufficientCapacity { message })
+    }
+
+    /// Counts how often [`Cloud::types`] became another.
+    pub fn offers(&self) -> u64 {
+        self.offers
+    }
+
+    /// One operation is carried out once: the machine is back, with a new boot id, as soon as a new one would be.
+    pub fn reboot(&mut self, claim: Target, provider_id: &str, operation: Arc<str>, now: Timestamp) {
+        let answer = match self.instances.get(provider_id).filter(|machine| !machine.is_ending) {
+            Some(_) => {
+                self.rebooting.set_if_absent(&(Arc::from(provider_id), operation), now + self.pace.boot);
+                RebootAnswer::Accepted
+            }
+            None => RebootAnswer::Failed { message: Arc::from("there is no such instance") },
+        };
+        self.answer(Input::Rebooted { claim, answer }, now);
     }
 
     /// What machines do by themselves: join, and fall silent when they end.
     pub fn step(&mut self, store: &mut Store, now: Timestamp) -> Result<(), ApiError> {
-        for machine in self.instances.values_mut() {
-            if machine.joins_at.is_some_and(|at| at <= now) {
-                machine.joins_at = None;
-                match store.create(Kind::Node, machine.node.clone(), now) {
-                    Ok(_) | Err(ApiError::AlreadyExists { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-                let status = json!({"status": machine.node["status"]});
-                let name = ObjectName::of_cluster(machine.node_name.as_str());
-                store.patch(Kind::Node, &name, Part::Status, &Patch::Merge(status))?;
+        for id in self.joining.ring(now) {
+            let Some(machine) = self.instances.get(&id) else { continue };
+            match store.create(Kind::Node, machine.node.clone(), now) {
+                Ok(_) | Err(ApiError::AlreadyExists { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            let status = json!({"status": machine.node["status"]});
+            let name = ObjectName::of_cluster(machine.node_name.as_str());
+            store.patch(Kind::Node, &name, Part::Status, &Patch::Merge(status))?;
+        }
+        for (id, operation) in self.rebooting.ring(now) {
+            let Some(machine) = self.instances.get(&id) else { continue };
+            let name = ObjectName::of_cluster(machine.node_name.as_str());
+            let booted = json!({"status": {"nodeInfo": {"bootID": &*operation}}});
+            match store.patch(Kind::Node, &name, Part::Status, &Patch::Merge(booted)) {
+                Ok(_) | Err(ApiError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
-        let ended: Vec<Arc<str>> = self
-            .instances
-            .iter()
-            .filter(|(_, machine)| machine.ends_at.is_some_and(|at| at <= now))
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in ended {
+        for id in self.ending.ring(now) {
             let Some(machine) = self.instances.remove(&id) else { continue };
+            self.joining.clear(&id);
+            self.changes += 1;
             self.ledger.ended(&id, now);
             let name = ObjectName::of_cluster(machine.node_name.as_str());
             let lost = json!({"metadata": {"annotations": {LOST: "true"}}});
@@ -256,8 +380,7 @@ impl Cloud {
 
     pub fn next_due(&self) -> Option<Timestamp> {
         let answers = self.answers.keys().next().map(|(at, _)| *at);
-        let machines = self.instances.values().flat_map(|machine| [machine.joins_at, machine.ends_at]).flatten();
-        machines.chain(answers).min()
+        [self.joining.next(), self.rebooting.next(), self.ending.next(), answers].into_iter().flatten().min()
     }
 
     fn answer(&mut self, answer: Input, now: Timestamp) {
@@ -266,16 +389,20 @@ impl Cloud {
     }
 }
 
-fn node(name: &str, provider_id: &str, labels: &Texts, choice: &Choice) -> Value {
-    let mut all = texts(labels);
+fn node(name: &str, made: &Launched, choice: &Choice) -> Value {
+    let mut all = texts(&made.labels);
     all.insert(label::HOSTNAME.to_owned(), Value::from(name));
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "labels": all},
-        "spec": {"providerID": provider_id, "taints": [{"key": taint_key::UNREGISTERED, "effect": "NoExecute"}]},
+        "spec": {
+            "providerID": &*made.provider_id,
+            "taints": [{"key": taint_key::UNREGISTERED, "effect": "NoExecute"}],
+        },
         "status": {
             "capacity": amounts(&choice.instance_type.capacity),
             "allocatable": amounts(&choice.instance_type.allocatable()),
+            "nodeInfo": {"kubeletVersion": made.image_id.as_deref().unwrap_or(image::PLAIN)},
         },
     })
 }

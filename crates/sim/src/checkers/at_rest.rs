@@ -18,6 +18,7 @@ impl Checkers {
         broken.extend(nodes_without_claims(store));
         broken.extend(waiting_pods(store));
         broken.extend(missing_replicas(store));
+        broken.extend(super::choices::leftovers(store));
         for broken in broken {
             self.report(broken, now);
         }

@@ -4,30 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::ObjectName;
+use kerf_model::effect::Effect;
 use kerf_model::label::annotation;
 
 use super::Broken;
+use crate::autoscaler::Act;
 use crate::store::query::selector;
 use crate::store::{ChangeKind, Event, Kind, Object, Store};
 
-/// A protection that is younger may not have been seen yet: the sum of the longest lag and the longest delay of a write.
-const SEEN_WITHIN: SignedDuration = SignedDuration::from_secs(20);
 const DEFAULT_GRACE_SECS: i64 = 30;
 
 #[derive(Default)]
 pub(super) struct PodWatch {
     seen: u64,
     going: BTreeSet<String>,
-    protected_since: BTreeMap<String, Timestamp>,
+    /// The version since which each pod is protected, by uid.
+    protected_since: BTreeMap<String, u64>,
     budgets: Vec<Object>,
     budgets_seen: u64,
 }
 
 impl PodWatch {
     /// What others did, and what the budgets allow now.
-    pub fn before(&mut self, store: &Store, now: Timestamp) {
+    pub fn before(&mut self, store: &Store) {
         for event in self.news(store) {
-            self.note(&event, now);
+            self.note(&event);
         }
         let budget_news = store.events_after(Kind::PodDisruptionBudget, self.budgets_seen);
         if budget_news.map_or(true, |events| !events.is_empty()) {
@@ -37,22 +38,24 @@ impl PodWatch {
     }
 
     /// What the autoscaler did.
-    pub fn after(&mut self, store: &Store, now: Timestamp) -> Vec<Broken> {
+    pub fn after(&mut self, store: &Store, acts: &[Act]) -> Vec<Broken> {
         let mut taken = Vec::new();
-        for event in self.news(store) {
-            let is_going = event.change == ChangeKind::Deleted || event.object.is_deleting();
-            if is_going && !self.going.contains(event.object.uid()) && !is_over(&event.object) {
-                taken.push(event.object.clone());
-            }
-            self.note(&event, now);
-        }
-        taken.retain(|pod| !is_at_deadline(pod, store, now));
         let mut broken = Vec::new();
-        for pod in &taken {
-            let since = self.protected_since.get(pod.uid());
-            if is_protected(pod) && since.is_some_and(|since| now.duration_since(*since) > SEEN_WITHIN) {
-                broken.push(Broken::ProtectedPodTaken { pod: pod.name.to_string() });
+        for event in self.news(store) {
+            let pod = &event.object;
+            let is_going = event.change == ChangeKind::Deleted || pod.is_deleting();
+            if is_going && !self.going.contains(pod.uid()) && !is_over(pod) {
+                let act = acts.iter().find(|act| is_about(act, pod.uid()));
+                if !act.is_some_and(|act| is_at_deadline(pod, store, act.decided)) {
+                    // A protection that nobody had heard of when the pod was chosen protects from the next choice.
+                    let since = self.protected_since.get(pod.uid());
+                    if since.is_some_and(|since| act.is_none_or(|act| *since <= act.heard(Kind::Pod))) {
+                        broken.push(Broken::ProtectedPodTaken { pod: pod.name.to_string() });
+                    }
+                    taken.push(pod.clone());
+                }
             }
+            self.note(&event);
         }
         for budget in &self.budgets {
             let Some(covers) = selector(budget.at(&["spec", "selector"])) else { continue };
@@ -77,17 +80,22 @@ impl PodWatch {
         events
     }
 
-    fn note(&mut self, event: &Event, now: Timestamp) {
+    fn note(&mut self, event: &Event) {
         let uid = event.object.uid().to_owned();
         if event.change == ChangeKind::Deleted || event.object.is_deleting() {
             self.protected_since.remove(&uid);
             self.going.insert(uid);
         } else if is_protected(&event.object) {
-            self.protected_since.entry(uid).or_insert(now);
+            self.protected_since.entry(uid).or_insert(event.version);
         } else {
             self.protected_since.remove(&uid);
         }
     }
+}
+
+fn is_about(act: &Act, pod_uid: &str) -> bool {
+    let (Effect::EvictPod(pod) | Effect::DeletePod(pod, _)) = &act.effect else { return false };
+    *pod.uid == *pod_uid
 }
 
 fn is_protected(pod: &Object) -> bool {

@@ -54,6 +54,46 @@ pub enum Broken {
         wanted: i64,
         there: i64,
     },
+    /// More nodes of a pool were disrupted by choice than its budgets allowed.
+    NodeBudgetExceeded {
+        pool: String,
+        reason: String,
+        disrupted: usize,
+        allowed: usize,
+    },
+    /// A node was chosen though a maintenance window held it back.
+    WindowIgnored {
+        window: String,
+        claim: String,
+        reason: String,
+    },
+    DisabledPoolDisrupted {
+        pool: String,
+        claim: String,
+    },
+    /// A do-not-disrupt node was chosen.
+    ProtectedNodeChosen {
+        claim: String,
+    },
+    DeletedBeforeReplacement {
+        claim: String,
+        replacement: String,
+    },
+    /// What was done to save money made the cluster dearer; in millionths of a dollar per hour.
+    CostRaised {
+        command: String,
+        before: i64,
+        after: i64,
+    },
+    TaintLeft {
+        node: String,
+    },
+    MarkLeft {
+        claim: String,
+    },
+    ReplacementOrphaned {
+        claim: String,
+    },
     /// With faults off something still changes.
     NeverSettles {
         changing: Vec<String>,
@@ -77,6 +117,15 @@ impl Broken {
             Self::NodeWithoutClaim { .. } => "node_without_claim",
             Self::PodLeftWaiting { .. } => "pod_left_waiting",
             Self::ReplicasMissing { .. } => "replicas_missing",
+            Self::NodeBudgetExceeded { .. } => "node_budget_exceeded",
+            Self::WindowIgnored { .. } => "window_ignored",
+            Self::DisabledPoolDisrupted { .. } => "disabled_pool_disrupted",
+            Self::ProtectedNodeChosen { .. } => "protected_node_chosen",
+            Self::DeletedBeforeReplacement { .. } => "deleted_before_replacement",
+            Self::CostRaised { .. } => "cost_raised",
+            Self::TaintLeft { .. } => "taint_left",
+            Self::MarkLeft { .. } => "mark_left",
+            Self::ReplacementOrphaned { .. } => "replacement_orphaned",
             Self::NeverSettles { .. } => "never_settles",
             Self::WorldStopped { .. } => "world_stopped",
         }
@@ -113,6 +162,27 @@ impl fmt::Display for Broken {
             Self::PodLeftWaiting { pod } => write!(f, "the pod {pod} waits and a pool could take it"),
             Self::ReplicasMissing { workload, wanted, there } => {
                 write!(f, "{workload} has {there} of {wanted} pods")
+            }
+            Self::NodeBudgetExceeded { pool, reason, disrupted, allowed } => {
+                write!(f, "{disrupted} nodes of the pool {pool} are disrupted ({reason}) and {allowed} allowed")
+            }
+            Self::WindowIgnored { window, claim, reason } => {
+                write!(f, "the claim {claim} was chosen ({reason}) in the window {window}")
+            }
+            Self::DisabledPoolDisrupted { pool, claim } => {
+                write!(f, "the claim {claim} was chosen though its pool {pool} is not to be disrupted")
+            }
+            Self::ProtectedNodeChosen { claim } => write!(f, "the do-not-disrupt node of {claim} was chosen"),
+            Self::DeletedBeforeReplacement { claim, replacement } => {
+                write!(f, "the claim {claim} was deleted before its replacement {replacement} was ready")
+            }
+            Self::CostRaised { command, before, after } => {
+                write!(f, "the command {command} was to save and costs {after} instead of {before} millionths")
+            }
+            Self::TaintLeft { node } => write!(f, "the node {node} is tainted and does not go"),
+            Self::MarkLeft { claim } => write!(f, "the claim {claim} is marked and does not go"),
+            Self::ReplacementOrphaned { claim } => {
+                write!(f, "the claim {claim} replaces nothing, and nothing runs there")
             }
             Self::NeverSettles { changing } => write!(f, "with faults off these change: {}", changing.join(", ")),
             Self::WorldStopped { why } => f.write_str(why),

@@ -8,11 +8,11 @@ use crate::world::World;
 
 const TAINT: &str = "example.com/dedicated";
 
-pub(super) fn make(world: &mut World, random: &mut Random) -> Result<(), ApiError> {
+pub(super) fn make(world: &mut World, random: &mut Random, disruption: bool) -> Result<(), ApiError> {
     let class = json!({"metadata": {"name": "default"}});
     create(world, Kind::KwokNodeClass, class)?;
     for index in 0..random.between(1, 3) {
-        create(world, Kind::NodePool, pool(index, random))?;
+        create(world, Kind::NodePool, pool(index, random, disruption))?;
     }
     for index in 0..random.between(1, 4) {
         let name = format!("web-{index}");
@@ -39,7 +39,7 @@ fn create(world: &mut World, kind: Kind, body: Value) -> Result<(), ApiError> {
 }
 
 /// The first takes every pod; the others may be limited, tainted, preferred.
-pub(super) fn pool(index: i64, random: &mut Random) -> Value {
+pub(super) fn pool(index: i64, random: &mut Random, disruption: bool) -> Value {
     let cpu = ["5", "9", "17"][usize::try_from(random.below(3)).unwrap_or(0)];
     let mut pool = json!({
         "metadata": {"name": format!("pool-{index}")},
@@ -55,6 +55,9 @@ pub(super) fn pool(index: i64, random: &mut Random) -> Value {
             }},
         },
     });
+    if disruption && random.one_in(2) {
+        pool["spec"]["disruption"] = disruption_block(random);
+    }
     let template = &mut pool["spec"]["template"]["spec"];
     if random.one_in(4) {
         template["expireAfter"] = json!(format!("{}h", random.between(1, 3)));
@@ -72,6 +75,39 @@ pub(super) fn pool(index: i64, random: &mut Random) -> Value {
         };
     }
     pool
+}
+
+/// How freely nodes may be disrupted: never, quickly or slowly, a few at a time, at certain hours, for certain reasons.
+fn disruption_block(random: &mut Random) -> Value {
+    let after = ["0s", "30s", "5m", "Never"][usize::try_from(random.below(4)).unwrap_or(0)];
+    let policy = ["WhenEmpty", "WhenEmptyOrUnderutilized"][usize::try_from(random.below(2)).unwrap_or(0)];
+    let mut budgets = Vec::new();
+    for _ in 0..random.between(1, 2) {
+        let mut budget = match random.below(3) {
+            0 => json!({"nodes": random.between(0, 2).to_string()}),
+            1 => json!({"nodes": format!("{}%", random.between(1, 4) * 25)}),
+            _ => json!({"nodes": "0", "schedule": "0,30 * * * *", "duration": "15m"}),
+        };
+        if random.one_in(3) {
+            let reason = ["Drifted", "Empty", "Underutilized"][usize::try_from(random.below(3)).unwrap_or(0)];
+            budget["reasons"] = json!([reason]);
+        }
+        budgets.push(budget);
+    }
+    json!({"consolidateAfter": after, "consolidationPolicy": policy, "budgets": budgets})
+}
+
+/// Holds some actions back, always or every other quarter of an hour.
+pub(super) fn window(index: i64, random: &mut Random) -> Value {
+    let actions = [json!(["Drift"]), json!(["Consolidation"]), json!(["Drift", "Consolidation", "Expiration"])];
+    let mut spec = json!({"actions": actions[usize::try_from(random.below(3)).unwrap_or(0)]});
+    if random.one_in(2) {
+        spec["schedules"] = json!([{"schedule": "15,45 * * * *", "duration": "15m"}]);
+    }
+    if random.one_in(2) {
+        spec["selector"] = json!({"matchLabels": {"karpenter.sh/nodepool": "pool-0"}});
+    }
+    json!({"metadata": {"name": format!("window-{index}")}, "spec": spec})
 }
 
 fn workload(name: &str, replicas: Option<i64>, random: &mut Random) -> Value {

@@ -7,19 +7,25 @@ use super::{Stage, cluster};
 use crate::random::Random;
 use crate::store::{ApiError, DeleteOptions, Kind, Object, Part, Patch};
 
-pub(super) fn change(stage: &mut Stage, random: &mut Random) -> Result<(), ApiError> {
-    match random.below(20) {
+pub(super) fn change(stage: &mut Stage, random: &mut Random, disruption: bool) -> Result<(), ApiError> {
+    // The last of the first list is the outage, which has no number of its own.
+    let draw =
+        if disruption { random.below(27) } else { Some(random.below(20)).filter(|draw| *draw < 19).unwrap_or(26) };
+    match draw {
         0..=5 => scale(stage, random),
         6..=7 => delete(stage, Kind::Pod, random),
         8..=10 => delete(stage, Kind::Node, random),
         11..=12 => delete(stage, Kind::NodeClaim, random),
-        13 => replace_pool(stage, random),
+        13 => replace_pool(stage, random, disruption),
         14 => raise_limits(stage, random),
         15..=16 => toggle_protection(stage, random),
         17..=18 => {
             lose_instance(stage, random);
             Ok(())
         }
+        19..=21 => edit_template(stage, random),
+        22..=23 => toggle_window(stage, random),
+        24..=25 => protect_node(stage, random),
         _ => {
             let now = stage.world.now();
             let outage = jiff::SignedDuration::from_secs(random.between(15, 900));
@@ -42,12 +48,12 @@ fn delete(stage: &mut Stage, kind: Kind, random: &mut Random) -> Result<(), ApiE
 }
 
 /// A pool goes, and another of its name comes at once: another uid, other claims.
-fn replace_pool(stage: &mut Stage, random: &mut Random) -> Result<(), ApiError> {
+fn replace_pool(stage: &mut Stage, random: &mut Random, disruption: bool) -> Result<(), ApiError> {
     let Some(pool) = pick(stage, Kind::NodePool, random) else { return Ok(()) };
     let index = pool.name.name.rsplit('-').next().and_then(|text| text.parse().ok()).unwrap_or(0);
     let now = stage.world.now();
     stage.world.store_mut().delete(Kind::NodePool, &pool.name, &DeleteOptions::default(), now)?;
-    match stage.world.store_mut().create(Kind::NodePool, cluster::pool(index, random), now) {
+    match stage.world.store_mut().create(Kind::NodePool, cluster::pool(index, random, disruption), now) {
         // It may wait for finalizers.
         Ok(_) | Err(ApiError::AlreadyExists { .. }) => Ok(()),
         Err(error) => Err(error),
@@ -73,6 +79,38 @@ fn toggle_protection(stage: &mut Stage, random: &mut Random) -> Result<(), ApiEr
         None => json!("true"),
     };
     patch(stage, Kind::Pod, &pod.name, json!({"metadata": {"annotations": {key: value}}}))
+}
+
+/// Its nodes drift.
+fn edit_template(stage: &mut Stage, random: &mut Random) -> Result<(), ApiError> {
+    let Some(pool) = pick(stage, Kind::NodePool, random) else { return Ok(()) };
+    let edit = json!({"example.com/edit": random.between(0, 1_000_000).to_string()});
+    patch(stage, Kind::NodePool, &pool.name, json!({"spec": {"template": {"metadata": {"annotations": edit}}}}))
+}
+
+fn toggle_window(stage: &mut Stage, random: &mut Random) -> Result<(), ApiError> {
+    let index = random.between(0, 1);
+    let name = ObjectName::of_cluster(format!("window-{index}"));
+    let now = stage.world.now();
+    if stage.world.store().get(Kind::MaintenanceWindow, &name).is_ok() {
+        return stage
+            .world
+            .store_mut()
+            .delete(Kind::MaintenanceWindow, &name, &DeleteOptions::default(), now)
+            .map(drop);
+    }
+    let window = cluster::window(index, random);
+    stage.world.store_mut().create(Kind::MaintenanceWindow, window, now).map(drop)
+}
+
+fn protect_node(stage: &mut Stage, random: &mut Random) -> Result<(), ApiError> {
+    let Some(node) = pick(stage, Kind::Node, random) else { return Ok(()) };
+    let key = kerf_model::label::annotation::DO_NOT_DISRUPT;
+    let value = match node.text(&["metadata", "annotations", key]) {
+        Some(_) => Value::Null,
+        None => json!("true"),
+    };
+    patch(stage, Kind::Node, &node.name, json!({"metadata": {"annotations": {key: value}}}))
 }
 
 fn lose_instance(stage: &mut Stage, random: &mut Random) {

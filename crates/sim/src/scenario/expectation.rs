@@ -6,10 +6,11 @@ use std::fmt;
 use jiff::SignedDuration;
 use kerf_model::cluster::ObjectName;
 
+use super::Which;
 use super::value::Amount;
 use crate::autoscaler::Ledger;
 use crate::store::{Kind, Object, Store};
-use crate::timeline::clock_text;
+use crate::timeline::{Disruption, Timeline, clock_text, dollars};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
@@ -36,12 +37,47 @@ pub enum When {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Subject {
-    Pods { labels: BTreeMap<String, String>, state: PodState, amount: Amount },
-    Count { kind: Kind, amount: Amount },
+    Pods {
+        labels: BTreeMap<String, String>,
+        state: PodState,
+        amount: Amount,
+    },
+    Count {
+        kind: Kind,
+        amount: Amount,
+    },
     Evictions(Amount),
     Gone(String),
     There(String),
-    Condition { kind: Kind, name: ObjectName, type_: String, status: String },
+    Condition {
+        kind: Kind,
+        which: Which,
+        type_: String,
+        status: String,
+        reason: String,
+    },
+    /// Kerf's own events, each counted once however often it is repeated.
+    Events {
+        reason: String,
+        about: String,
+        contains: String,
+        count: Amount,
+    },
+    /// Nodes disrupted by choice. Empty texts are any.
+    Disruptions {
+        pool: String,
+        reason: String,
+        ever: bool,
+        amount: Amount,
+    },
+    NodesWith {
+        labels: BTreeMap<String, String>,
+        version: String,
+        count: Amount,
+    },
+    /// In millionths of a dollar.
+    Hourly(Amount),
+    ClaimsMade(Amount),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +111,7 @@ impl PodState {
 pub(super) struct Sight<'a> {
     pub store: &'a Store,
     pub ledger: &'a Ledger,
+    pub timeline: &'a Timeline,
     pub aliases: &'a BTreeMap<String, Known>,
 }
 
@@ -95,11 +132,12 @@ impl Subject {
     pub fn ask(&self, sight: &Sight) -> Answer {
         match self {
             Self::Pods { labels, state, amount } => {
-                let matches = |pod: &&Object| {
-                    let own = pod.labels().0;
-                    labels.iter().all(|(key, value)| own.is_some_and(|own| own.get(key).is_some_and(|v| v == value)))
-                };
-                let count = sight.store.all(Kind::Pod).filter(matches).filter(|pod| state.holds(pod)).count();
+                let count = sight
+                    .store
+                    .all(Kind::Pod)
+                    .filter(|pod| has_labels(pod, labels))
+                    .filter(|pod| state.holds(pod))
+                    .count();
                 counted(count, *amount)
             }
             Self::Count { kind, amount } => counted(sight.store.all(*kind).count(), *amount),
@@ -112,13 +150,60 @@ impl Subject {
                 let there = is_there(alias, sight);
                 Answer { holds: there == Some(true), seen: presence(there) }
             }
-            Self::Condition { kind, name, type_, status } => {
-                let object = sight.store.get(*kind, name).ok();
-                let seen = object.map(|object| object.condition(type_).unwrap_or("not set"));
-                Answer { holds: seen == Some(status), seen: seen.unwrap_or("no such object").to_owned() }
+            Self::Condition { kind, which, type_, status, reason } => {
+                let name = match which {
+                    Which::Named(name) => Some(name),
+                    Which::Known(alias) => sight.aliases.get(alias).map(|known| &known.name),
+                    Which::Oldest | Which::Newest => None,
+                };
+                let object = name.and_then(|name| sight.store.get(*kind, name).ok());
+                let conditions = object.map(|object| object.list(&["status", "conditions"]));
+                let found = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == *type_));
+                let text = |name: &str| found.and_then(|condition| condition[name].as_str()).unwrap_or("not set");
+                let seen = match object {
+                    Some(_) => format!("{} ({}: {})", text("status"), text("reason"), text("message")),
+                    None => "no such object".to_owned(),
+                };
+                let is_right = object.is_some() && text("status") == *status;
+                Answer { holds: is_right && (reason.is_empty() || text("reason") == *reason), seen }
             }
+            Self::Events { reason, about, contains, count } => {
+                let text = |event: &Object, path: &[&str]| event.text(path).unwrap_or_default().to_owned();
+                let events = sight.store.all(Kind::Event).filter(|event| {
+                    text(event, &["reason"]) == *reason
+                        && text(event, &["involvedObject", "name"]).contains(about)
+                        && text(event, &["message"]).contains(contains)
+                });
+                counted(events.count(), *count)
+            }
+            Self::Disruptions { pool, reason, ever, amount } => {
+                let is_meant = |known: &&Disruption| {
+                    (pool.is_empty() || known.pool == *pool)
+                        && (reason.is_empty() || known.reason == *reason)
+                        && (*ever || known.is_under_way)
+                };
+                counted(sight.timeline.disruptions().filter(is_meant).count(), *amount)
+            }
+            Self::NodesWith { labels, version, count } => {
+                let nodes = sight.store.all(Kind::Node).filter(|node| {
+                    let own = node.text(&["status", "nodeInfo", "kubeletVersion"]).unwrap_or_default();
+                    has_labels(node, labels) && own.starts_with(version)
+                });
+                counted(nodes.count(), *count)
+            }
+            Self::Hourly(amount) => {
+                let hourly = sight.ledger.hourly().micros();
+                let holds = amount.holds(u64::try_from(hourly).unwrap_or(0));
+                Answer { holds, seen: format!("${}", dollars(hourly, 4)) }
+            }
+            Self::ClaimsMade(amount) => counted(sight.timeline.claims_made(), *amount),
         }
     }
+}
+
+pub(super) fn has_labels(object: &Object, labels: &BTreeMap<String, String>) -> bool {
+    let own = object.labels().0;
+    labels.iter().all(|(key, value)| own.is_some_and(|own| own.get(key).is_some_and(|known| known == value)))
 }
 
 fn counted(count: usize, amount: Amount) -> Answer {
@@ -157,9 +242,40 @@ impl fmt::Display for Subject {
             Self::Evictions(amount) => write!(f, "evictions: {amount}"),
             Self::Gone(alias) => write!(f, "{alias} is gone"),
             Self::There(alias) => write!(f, "{alias} is there"),
-            Self::Condition { kind, name, type_, status } => {
-                write!(f, "{}/{}: {type_} is {status}", kind.facts().kind, name.name)
+            Self::Condition { kind, which, type_, status, reason } => {
+                let name = match which {
+                    Which::Named(name) => &*name.name,
+                    Which::Known(alias) => alias,
+                    Which::Oldest => "oldest",
+                    Which::Newest => "newest",
+                };
+                write!(f, "{}/{name}: {type_} is {status}", kind.facts().kind)?;
+                if reason.is_empty() { Ok(()) } else { write!(f, " because {reason}") }
             }
+            Self::Events { reason, about, contains, count } => {
+                write!(f, "events {reason}: {count}")?;
+                for (word, text) in [("about", about), ("with", contains)] {
+                    if !text.is_empty() {
+                        write!(f, " {word} {text:?}")?;
+                    }
+                }
+                Ok(())
+            }
+            Self::Disruptions { pool, reason, ever, amount } => {
+                write!(f, "nodes disrupted {}: {amount}", if *ever { "so far" } else { "now" })?;
+                for (word, text) in [("of pool", pool), ("because", reason)] {
+                    if !text.is_empty() {
+                        write!(f, " {word} {text}")?;
+                    }
+                }
+                Ok(())
+            }
+            Self::NodesWith { labels, version, count } => {
+                let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                write!(f, "nodes with {}{version}: {count}", labels.join(","))
+            }
+            Self::Hourly(amount) => write!(f, "millionths of a dollar per hour: {amount}"),
+            Self::ClaimsMade(amount) => write!(f, "claims made: {amount}"),
         }
     }
 }

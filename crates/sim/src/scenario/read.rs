@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use kerf_api::change::Features;
 use kerf_model::cluster::ObjectName;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::expectation::{Expectation, PodState, Subject, When};
-use super::value::{Amount, Elapsed};
+use super::settings::SettingsText;
+use super::value::{Amount, Dollars, Elapsed};
 use super::{Action, CatalogueName, Manifest, Reference, Scenario, TimedAction, Which};
+use crate::autoscaler::Shortage;
 use crate::store::Kind;
+use crate::world::Truth;
 
 /// What is wrong with a scenario, and on which line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,10 +35,21 @@ struct FileText {
     seed: u64,
     #[serde(default)]
     catalogue: CatalogueName,
+    #[serde(default)]
+    features: Vec<FeatureName>,
     duration: Elapsed,
+    #[serde(default)]
+    settings: SettingsText,
     objects: Vec<Spanned<Value>>,
     #[serde(default)]
     script: Vec<Spanned<StepText>>,
+}
+
+/// A feature gate that is off by default.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+enum FeatureName {
+    NodeOverlay,
+    CapacityBuffer,
 }
 
 fn default_seed() -> u64 {
@@ -54,6 +69,10 @@ struct StepText {
     delete: Option<ReferenceText>,
     scale: Option<ScaleText>,
     patch: Option<PatchText>,
+    interrupt: Option<ReferenceText>,
+    restart: Option<Elapsed>,
+    shortage: Option<Vec<ShortageText>>,
+    set_condition: Option<SetConditionText>,
     expect: Option<ExpectText>,
 }
 
@@ -64,6 +83,9 @@ struct ReferenceText {
     name: Option<String>,
     namespace: Option<String>,
     pick: Option<PickText>,
+    known: Option<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
     #[serde(rename = "as")]
     alias: Option<String>,
 }
@@ -93,6 +115,66 @@ struct PatchText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ShortageText {
+    instance_type: Option<String>,
+    zone: Option<String>,
+    capacity_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SetConditionText {
+    target: ReferenceText,
+    #[serde(rename = "type")]
+    type_: String,
+    status: Truth,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct EventsText {
+    reason: String,
+    /// The name of what it is about, or a part of it.
+    #[serde(default)]
+    about: String,
+    #[serde(default)]
+    contains: String,
+    #[serde(default = "some")]
+    count: Amount,
+}
+
+fn some() -> Amount {
+    Amount::AtLeast(1)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct DisruptionsText {
+    #[serde(default)]
+    pool: String,
+    #[serde(default)]
+    reason: String,
+    /// At this moment.
+    now: Option<Amount>,
+    /// Since the start.
+    ever: Option<Amount>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct NodesText {
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    /// The beginning of the version of their kubelets.
+    #[serde(default)]
+    version: String,
+    count: Amount,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct ExpectText {
     pods: Option<PodsText>,
     nodes: Option<Amount>,
@@ -101,6 +183,11 @@ struct ExpectText {
     gone: Option<String>,
     there: Option<String>,
     condition: Option<ConditionText>,
+    events: Option<EventsText>,
+    disruptions: Option<DisruptionsText>,
+    nodes_with: Option<NodesText>,
+    hourly: Option<Dollars>,
+    claims_made: Option<Amount>,
 }
 
 #[derive(Deserialize)]
@@ -117,11 +204,14 @@ struct PodsText {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct ConditionText {
     kind: String,
-    name: String,
+    name: Option<String>,
     namespace: Option<String>,
+    known: Option<String>,
     #[serde(rename = "type")]
     type_: String,
     status: String,
+    #[serde(default)]
+    reason: String,
 }
 
 /// What is wrong with one entry; its line is known one level up.
@@ -139,7 +229,13 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         description: raw.description,
         seed: raw.seed,
         catalogue: raw.catalogue,
+        features: Features {
+            node_overlays: raw.features.contains(&FeatureName::NodeOverlay),
+            capacity_buffers: raw.features.contains(&FeatureName::CapacityBuffer),
+            ..Features::default()
+        },
         duration: raw.duration.0,
+        settings: raw.settings,
         objects: Vec::new(),
         actions: Vec::new(),
         expectations: Vec::new(),
@@ -187,49 +283,92 @@ fn plain_message(error: &serde_saphyr::Error) -> String {
     line.rsplit_once(" at line ").map_or(line, |(message, _)| message).to_owned()
 }
 
+const ONE_OF: &str =
+    "needs exactly one of apply, delete, scale, patch, interrupt, restart, shortage, setCondition, expect";
+
 fn action(step: StepText, line: u64) -> Read<TimedAction> {
-    let StepText { at, by, from, to, note, apply, delete, scale, patch, expect: _ } = step;
-    let (Some(Elapsed(at)), None, None, None) = (at, by, from, to) else {
+    let (Some(Elapsed(at)), None, None, None) = (step.at, step.by, step.from, step.to) else {
         return Err("an action needs `at`, and no `by`, `from` or `to`".to_owned());
     };
-    let action = match (apply, delete, scale, patch) {
-        (Some(objects), None, None, None) => {
-            Action::Apply(objects.into_iter().map(manifest).collect::<Read<Vec<_>>>()?)
+    let note = step.note.clone();
+    let mut actions = actions(step)?;
+    match (actions.pop(), actions.pop()) {
+        (Some(action), None) => Ok(TimedAction { line, at, note, action }),
+        _ => Err(ONE_OF.to_owned()),
+    }
+}
+
+fn actions(step: StepText) -> Read<Vec<Action>> {
+    let mut actions = Vec::new();
+    if let Some(objects) = step.apply {
+        actions.push(Action::Apply(objects.into_iter().map(manifest).collect::<Read<Vec<_>>>()?));
+    }
+    if let Some(target) = step.delete {
+        actions.push(Action::Delete(reference(target)?));
+    }
+    if let Some(scale) = step.scale {
+        let kind = kind(&scale.kind)?;
+        if !matches!(kind, Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet | Kind::NodePool) {
+            return Err(format!("scale: a {} has no replicas", scale.kind));
         }
-        (None, Some(target), None, None) => Action::Delete(reference(target)?),
-        (None, None, Some(scale), None) => {
-            let kind = kind(&scale.kind)?;
-            if !matches!(kind, Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet | Kind::NodePool) {
-                return Err(format!("scale: a {} has no replicas", scale.kind));
-            }
-            Action::Scale { kind, name: object_name(kind, scale.name, scale.namespace), replicas: scale.replicas }
-        }
-        (None, None, None, Some(patch)) => Action::Patch { target: reference(patch.target)?, merge: patch.merge },
-        _ => return Err("needs exactly one of apply, delete, scale, patch, expect".to_owned()),
-    };
-    Ok(TimedAction { line, at, note, action })
+        let name = object_name(kind, scale.name, scale.namespace);
+        actions.push(Action::Scale { kind, name, replicas: scale.replicas });
+    }
+    if let Some(patch) = step.patch {
+        actions.push(Action::Patch { target: reference(patch.target)?, merge: patch.merge });
+    }
+    if let Some(target) = step.interrupt {
+        actions.push(Action::Interrupt(node_reference(target, "interrupt")?));
+    }
+    actions.extend(step.restart.map(|outage| Action::Restart(outage.0)));
+    if let Some(shortages) = step.shortage {
+        let shortage = |text: ShortageText| Shortage {
+            instance_type: text.instance_type,
+            zone: text.zone,
+            capacity_type: text.capacity_type,
+        };
+        actions.push(Action::Shortage(shortages.into_iter().map(shortage).collect()));
+    }
+    if let Some(condition) = step.set_condition {
+        let target = node_reference(condition.target, "setCondition")?;
+        let SetConditionText { type_, status, reason, .. } = condition;
+        actions.push(Action::SetCondition { target, type_, status, reason });
+    }
+    Ok(actions)
+}
+
+fn node_reference(text: ReferenceText, action: &str) -> Read<Reference> {
+    let target = reference(text)?;
+    match target.kind {
+        Kind::Node => Ok(target),
+        other => Err(format!("{action}: needs a Node, not a {}", other.facts().kind)),
+    }
 }
 
 impl TimedAction {
     fn alias(&self) -> Option<&str> {
         match &self.action {
-            Action::Delete(target) | Action::Patch { target, .. } => target.alias.as_deref(),
-            Action::Apply(_) | Action::Scale { .. } => None,
+            Action::Delete(target)
+            | Action::Patch { target, .. }
+            | Action::Interrupt(target)
+            | Action::SetCondition { target, .. } => target.alias.as_deref(),
+            Action::Apply(_) | Action::Scale { .. } | Action::Restart(_) | Action::Shortage(_) => None,
         }
     }
 }
 
-fn expectations(step: StepText, line: u64, before: SignedDuration) -> Read<Vec<Expectation>> {
-    if step.apply.is_some() || step.delete.is_some() || step.scale.is_some() || step.patch.is_some() {
-        return Err("needs exactly one of apply, delete, scale, patch, expect".to_owned());
-    }
+fn expectations(mut step: StepText, line: u64, before: SignedDuration) -> Read<Vec<Expectation>> {
+    let expect = step.expect.take();
     let when = match (step.at, step.by, step.from, step.to) {
         (Some(at), None, None, None) => When::At(at.0),
         (None, Some(by), None, None) => When::Within { from: before, to: by.0 },
         (None, None, Some(from), to) => When::Always { from: from.0, to: to.map(|to| to.0) },
         _ => return Err("expect needs `at`, `by`, or `from` with an optional `to`".to_owned()),
     };
-    let what = subjects(step.expect.ok_or("expect is empty")?)?;
+    if !actions(step)?.is_empty() {
+        return Err(ONE_OF.to_owned());
+    }
+    let what = subjects(expect.ok_or("expect is empty")?)?;
     if what.is_empty() {
         return Err("expect is empty".to_owned());
     }
@@ -255,16 +394,48 @@ fn subjects(expect: ExpectText) -> Read<Vec<Subject>> {
     subjects.extend(expect.there.map(Subject::There));
     if let Some(condition) = expect.condition {
         let kind = kind(&condition.kind)?;
-        let name = object_name(kind, condition.name, condition.namespace);
-        subjects.push(Subject::Condition { kind, name, type_: condition.type_, status: condition.status });
+        let which = match (condition.name, condition.known) {
+            (Some(name), None) => Which::Named(object_name(kind, name, condition.namespace)),
+            (None, Some(alias)) => Which::Known(alias),
+            (Some(_), Some(_)) | (None, None) => return Err("condition needs `name` or `known`".to_owned()),
+        };
+        let ConditionText { type_, status, reason, .. } = condition;
+        subjects.push(Subject::Condition { kind, which, type_, status, reason });
     }
+    if let Some(EventsText { reason, about, contains, count }) = expect.events {
+        subjects.push(Subject::Events { reason, about, contains, count });
+    }
+    if let Some(DisruptionsText { pool, reason, now, ever }) = expect.disruptions {
+        let [of_now, of_ever] = [(false, now), (true, ever)].map(|(ever, amount)| {
+            amount.map(|amount| Subject::Disruptions { pool: pool.clone(), reason: reason.clone(), ever, amount })
+        });
+        if of_now.is_none() && of_ever.is_none() {
+            return Err("expect.disruptions needs now or ever".to_owned());
+        }
+        subjects.extend(of_now.into_iter().chain(of_ever));
+    }
+    if let Some(NodesText { labels, version, count }) = expect.nodes_with {
+        subjects.push(Subject::NodesWith { labels, version, count });
+    }
+    subjects.extend(expect.hourly.map(|dollars| Subject::Hourly(dollars.0)));
+    subjects.extend(expect.claims_made.map(Subject::ClaimsMade));
     Ok(subjects)
 }
 
 fn unnamed(subject: &Subject, known: &[String]) -> Option<String> {
     match subject {
-        Subject::Gone(alias) | Subject::There(alias) => (!known.contains(alias)).then(|| alias.clone()),
-        Subject::Pods { .. } | Subject::Count { .. } | Subject::Evictions(_) | Subject::Condition { .. } => None,
+        Subject::Gone(alias) | Subject::There(alias) | Subject::Condition { which: Which::Known(alias), .. } => {
+            (!known.contains(alias)).then(|| alias.clone())
+        }
+        Subject::Pods { .. }
+        | Subject::Count { .. }
+        | Subject::Evictions(_)
+        | Subject::Condition { .. }
+        | Subject::Events { .. }
+        | Subject::Disruptions { .. }
+        | Subject::NodesWith { .. }
+        | Subject::Hourly(_)
+        | Subject::ClaimsMade(_) => None,
     }
 }
 
@@ -284,13 +455,14 @@ fn manifest(object: Spanned<Value>) -> Read<Manifest> {
 
 fn reference(text: ReferenceText) -> Read<Reference> {
     let kind = kind(&text.kind)?;
-    let which = match (text.name, text.pick) {
-        (Some(name), None) => Which::Named(object_name(kind, name, text.namespace)),
-        (None, Some(PickText::Oldest)) => Which::Oldest,
-        (None, Some(PickText::Newest)) => Which::Newest,
-        (Some(_), Some(_)) | (None, None) => return Err("needs either `name` or `pick: oldest|newest`".to_owned()),
+    let which = match (text.name, text.pick, text.known) {
+        (Some(name), None, None) => Which::Named(object_name(kind, name, text.namespace)),
+        (None, Some(PickText::Oldest), None) => Which::Oldest,
+        (None, Some(PickText::Newest), None) => Which::Newest,
+        (None, None, Some(alias)) => Which::Known(alias),
+        _ => return Err("needs either `name` or `pick: oldest|newest`".to_owned()),
     };
-    Ok(Reference { kind, which, alias: text.alias })
+    Ok(Reference { kind, which, labels: text.labels, alias: text.alias })
 }
 
 fn kind(name: &str) -> Read<Kind> {

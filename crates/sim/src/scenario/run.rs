@@ -1,26 +1,30 @@
 //! A scenario being played: one moment after the other, so that a viewer can set the pace.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_api::admission::Admission;
+use kerf_model::cloud::InterruptionCause;
 use kerf_model::cluster::ObjectName;
 use kerf_model::price::Price;
 use serde_json::{Value, json};
 
-use super::expectation::{Finding, Known, Pending, Sight};
+use super::expectation::{Finding, Known, Pending, Sight, has_labels};
 use super::{Action, Manifest, Reference, Scenario, TimedAction, Which};
 use crate::autoscaler::{Autoscaler, CloudPace, Ledger};
-use crate::store::{ApiError, DeleteOptions, Kind, Part, Patch, Store};
+use crate::store::{ApiError, DeleteOptions, Kind, Object, Part, Patch, Store};
 use crate::timeline::{Entry, Timeline, Tone, clock_text};
-use crate::world::{Pace, StepError, World};
+use crate::world::{Condition, Pace, StepError, World, change_status, set_condition};
 
 /// When every history begins: a Monday morning.
 const START: &str = "2026-01-05T09:00:00Z";
 
 pub struct Run {
     world: World,
+    autoscaler: Rc<RefCell<Autoscaler>>,
     ledger: Ledger,
     timeline: Timeline,
     file: String,
@@ -47,6 +51,10 @@ pub struct Summary {
     pub pods_running: usize,
     pub pods_pending: usize,
     pub evictions: usize,
+    /// Nodes disrupted by choice, by reason.
+    pub disruptions: BTreeMap<String, usize>,
+    /// What consolidation has taken off the hourly price, all together.
+    pub saved_hourly: Price,
     pub hourly: Price,
     pub spent: Price,
 }
@@ -74,9 +82,12 @@ impl Run {
             Admission::new(&kerf_api::crds(None)).map_err(|error| RunError::Definitions(Box::new(error)))?;
         let start: Timestamp = START.parse().expect("the constant is a timestamp");
         let mut world = World::new(Arc::new(admission), seed, Pace::default(), start);
-        let autoscaler = Autoscaler::new(scenario.catalogue.load().types().clone(), CloudPace::default());
+        let autoscaler = Autoscaler::new(scenario.catalogue.load().types().clone(), CloudPace::default())
+            .with_settings(scenario.settings.settings())
+            .with_features(scenario.features);
         let ledger = autoscaler.ledger();
-        world.add(autoscaler);
+        let autoscaler = Rc::new(RefCell::new(autoscaler));
+        world.add(Rc::clone(&autoscaler));
         let mut actions = scenario.actions.clone();
         actions.reverse();
         let expectations: Vec<Pending> = scenario.expectations.iter().cloned().map(Pending::new).collect();
@@ -86,6 +97,7 @@ impl Run {
         stops.dedup();
         let mut run = Self {
             world,
+            autoscaler,
             timeline: Timeline::new(start, ledger.clone()),
             ledger,
             file: scenario.file.clone(),
@@ -127,7 +139,8 @@ impl Run {
             self.step(now)?;
             entries.extend(self.timeline.look(self.world.store(), now));
         }
-        let sight = Sight { store: self.world.store(), ledger: &self.ledger, aliases: &self.aliases };
+        let sight =
+            Sight { store: self.world.store(), ledger: &self.ledger, timeline: &self.timeline, aliases: &self.aliases };
         for expectation in &mut self.expectations {
             expectation.look(&sight, elapsed);
         }
@@ -167,6 +180,8 @@ impl Run {
             pods_running: pods("Running"),
             pods_pending: pods("Pending"),
             evictions: self.ledger.evictions(),
+            disruptions: self.timeline.disruptions_by_reason(),
+            saved_hourly: self.timeline.saved_hourly(),
             hourly: self.ledger.hourly(),
             spent: self.ledger.spent(now),
         }
@@ -215,6 +230,29 @@ impl Run {
                 self.world.store_mut().patch(target.kind, &name, Part::Main, &patch).map_err(refused)?;
                 Ok(format!("patched {}/{}", target.kind.facts().kind, name.name))
             }
+            Action::Interrupt(target) => {
+                let name = self.find(target, timed.line)?;
+                let node = self.world.store().get(Kind::Node, &name).map_err(refused)?;
+                let id = node.text(&["spec", "providerID"]).unwrap_or_default().to_owned();
+                self.autoscaler.borrow_mut().cloud_mut().interrupt(&id, InterruptionCause::SpotReclaimed, now);
+                Ok(format!("the cloud will take {} back in two minutes", name.name))
+            }
+            Action::Restart(outage) => {
+                self.autoscaler.borrow_mut().crash(*outage, now);
+                Ok(format!("Kerf dies, and starts again after {} s", outage.as_secs()))
+            }
+            Action::Shortage(shortages) => {
+                self.autoscaler.borrow_mut().cloud_mut().set_shortages(shortages.clone());
+                Ok("the cloud runs short of some machines".to_owned())
+            }
+            Action::SetCondition { target, type_, status, reason } => {
+                let name = self.find(target, timed.line)?;
+                let condition = Condition { type_, is_true: *status, reason, message: "" };
+                let store = self.world.store_mut();
+                change_status(store, Kind::Node, &name, |known| set_condition(known, &condition, now))
+                    .map_err(refused)?;
+                Ok(format!("{} says {type_} is {status:?}", name.name))
+            }
         }
     }
 
@@ -234,7 +272,7 @@ impl Run {
     }
 
     fn find(&mut self, target: &Reference, line: u64) -> Result<ObjectName, RunError> {
-        let found = pick(self.world.store(), target);
+        let found = pick(self.world.store(), target, &self.aliases);
         let Some((name, uid)) = found else {
             return Err(match &target.which {
                 Which::Named(name) => RunError::Refused {
@@ -242,7 +280,7 @@ impl Run {
                     line,
                     cause: Box::new(ApiError::NotFound { kind: target.kind, name: name.clone() }),
                 },
-                Which::Oldest | Which::Newest => {
+                Which::Oldest | Which::Newest | Which::Known(_) => {
                     RunError::NothingToPick { file: self.file.clone(), line, kind: target.kind }
                 }
             });
@@ -255,17 +293,19 @@ impl Run {
 }
 
 /// By age, then by name: the same object in every run. What is already on its way out is not picked.
-fn pick(store: &Store, target: &Reference) -> Option<(ObjectName, String)> {
+fn pick(store: &Store, target: &Reference, aliases: &BTreeMap<String, Known>) -> Option<(ObjectName, String)> {
+    let by_age = |object: &&Object| (object.created(), object.name.clone());
+    let staying = || {
+        let all = store.all(target.kind);
+        all.filter(|object| !object.is_deleting() && has_labels(object, &target.labels))
+    };
     let found = match &target.which {
         Which::Named(name) => store.get(target.kind, name).ok(),
-        Which::Oldest => staying(store, target.kind).min_by_key(|object| (object.created(), object.name.clone())),
-        Which::Newest => staying(store, target.kind).max_by_key(|object| (object.created(), object.name.clone())),
+        Which::Known(alias) => aliases.get(alias).and_then(|known| store.get(target.kind, &known.name).ok()),
+        Which::Oldest => staying().min_by_key(by_age),
+        Which::Newest => staying().max_by_key(by_age),
     };
     found.map(|object| (object.name.clone(), object.uid().to_owned()))
-}
-
-fn staying(store: &Store, kind: Kind) -> impl Iterator<Item = &crate::store::Object> {
-    store.all(kind).filter(|object| !object.is_deleting())
 }
 
 impl Manifest {

@@ -39,6 +39,26 @@ impl<'de> Deserialize<'de> for Elapsed {
     }
 }
 
+/// Dollars per hour: `0.5`, `">= 0.5"`, `"<= 0.5"`. In millionths, as an [`Amount`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dollars(pub Amount);
+
+impl Dollars {
+    fn parse(text: &str) -> Option<Self> {
+        let number = text.trim_start_matches(['<', '>', '=', ' ']);
+        let micros = number.parse::<kerf_model::quantity::Quantity>().ok()?.nanos() / 1000;
+        Amount::parse(&text.replace(number, &micros.to_string())).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bad = || Error::invalid_value(Unexpected::Str(&text), &"dollars per hour such as \"<= 0.5\"");
+        Self::parse(&text).ok_or_else(bad)
+    }
+}
+
 /// How many of something there must be: `3`, `">= 3"`, `"<= 3"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {

@@ -9,6 +9,8 @@ pub enum Kind {
     Pod,
     ConfigMap,
     Service,
+    PodTemplate,
+    ReplicationController,
     Event,
     LimitRange,
     PersistentVolume,
@@ -63,12 +65,14 @@ pub enum Origin {
 }
 
 impl Kind {
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Namespace,
         Self::Node,
         Self::Pod,
         Self::ConfigMap,
         Self::Service,
+        Self::PodTemplate,
+        Self::ReplicationController,
         Self::Event,
         Self::LimitRange,
         Self::PersistentVolume,
@@ -101,6 +105,11 @@ impl Kind {
             Self::Pod => built_in("", "Pod", "pods").with_status().with_generation(),
             Self::ConfigMap => built_in("", "ConfigMap", "configmaps"),
             Self::Service => built_in("", "Service", "services").with_status(),
+            Self::PodTemplate => built_in("", "PodTemplate", "podtemplates").with_generation(),
+            // Kept, but nothing here makes its pods.
+            Self::ReplicationController => {
+                built_in("", "ReplicationController", "replicationcontrollers").with_status().with_generation()
+            }
             Self::Event => built_in("", "Event", "events"),
             Self::LimitRange => built_in("", "LimitRange", "limitranges"),
             Self::PersistentVolume => built_in("", "PersistentVolume", "persistentvolumes").of_cluster().with_status(),

@@ -93,3 +93,26 @@ fn what_several_stores_make_of_one_seed_is_the_same() {
     };
     assert_eq!(make(), make());
 }
+
+#[test]
+fn what_was_there_at_a_version_can_be_seen_again() {
+    let (mut store, now) = store();
+    let name = ObjectName::new("default", "a");
+    let names = |store: &Store, version| -> Vec<String> {
+        let objects = store.as_of(Kind::ConfigMap, version).unwrap();
+        objects.iter().map(|it| format!("{} {:?}", it.name.name, it.text(&["data", "x"]))).collect()
+    };
+    let empty = store.version();
+    store.create(Kind::ConfigMap, map("a"), now).unwrap();
+    let first = store.version();
+    store.patch(Kind::ConfigMap, &name, Part::Main, &Patch::Merge(json!({"data": {"x": "1"}}))).unwrap();
+    store.create(Kind::ConfigMap, map("b"), now).unwrap();
+    let both = store.version();
+    store.delete(Kind::ConfigMap, &name, &DeleteOptions::default(), now).unwrap();
+    assert!(names(&store, empty).is_empty());
+    assert_eq!(names(&store, first), ["a None"]);
+    assert_eq!(names(&store, both), ["a Some(\"1\")", "b None"]);
+    assert_eq!(names(&store, store.version()), ["b None"]);
+    store.compact();
+    assert!(store.as_of(Kind::ConfigMap, first).is_err());
+}

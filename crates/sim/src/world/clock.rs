@@ -30,6 +30,13 @@ impl<K: Ord + Clone> Alarms<K> {
         }
     }
 
+    /// Sets the key's alarm unless it has an earlier one.
+    pub fn set_if_earlier(&mut self, key: &K, at: Timestamp) {
+        if self.times.get(key).is_none_or(|known| at < *known) {
+            self.set(key.clone(), at);
+        }
+    }
+
     pub fn clear(&mut self, key: &K) {
         if let Some(at) = self.times.remove(key) {
             self.queue.remove(&(at, key.clone()));

@@ -14,7 +14,7 @@ pub struct Condition<'a> {
     pub message: &'a str,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub enum Truth {
     True,
     False,
@@ -58,7 +58,7 @@ pub fn set_condition(status: &mut Value, condition: &Condition<'_>, now: Timesta
 }
 
 /// Changes an object's status; nothing is written if nothing changes.
-pub(super) fn change_status(
+pub(crate) fn change_status(
     store: &mut Store,
     kind: Kind,
     name: &ObjectName,

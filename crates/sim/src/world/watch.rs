@@ -20,6 +20,16 @@ impl Watch {
         Self { kind, seen: None }
     }
 
+    /// The next look is a list again, as after an answer of 410.
+    pub fn break_off(&mut self) {
+        self.seen = None;
+    }
+
+    /// The next look tells what happened after this version.
+    pub fn resume_from(&mut self, version: u64) {
+        self.seen = Some(version);
+    }
+
     /// Whether [`Watch::news`] would tell anything.
     pub fn has_news(&self, store: &Store) -> bool {
         let events = self.seen.map(|seen| store.events_after(self.kind, seen));

@@ -1,0 +1,232 @@
+//! A cluster to look at: a dump in files, or a live one that is only read.
+//!
+//! A dump is what `kubectl get -o yaml` prints, or manifests that were never applied. Manifests lack what a cluster adds;
+//! the little that decisions need of it is assumed, and every assumption is told.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use kerf_api::change::{Reader, WatchedKind};
+use kerf_api::manifest::Document;
+use kerf_api::provider::label_rules;
+use kerf_cloud::Catalogue;
+use kerf_model::label::LabelRules;
+use kerf_model::node_pool::ClassKind;
+use kerf_model::snapshot::ClusterSnapshot;
+use kerf_scheduling::{Catalogues, overlaid};
+use serde_json::{Value, json};
+
+use crate::input::Input;
+use crate::output::{self, Outcome};
+
+/// Where the cluster comes from, and what its pools can launch.
+#[derive(clap::Args)]
+pub struct ClusterArgs {
+    /// File or directory with a dump of the cluster in YAML or JSON, or - for standard input
+    ///
+    /// May be given several times. Without it the live cluster that KUBECONFIG names is read; nothing is written to it.
+    #[arg(short = 'f', long = "filename", num_args = 1.., value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Look into directories below the given ones too
+    #[arg(short = 'R', long, requires = "files")]
+    recursive: bool,
+    /// What pools can launch: kwok, ec2-like, or a file with instance types as JSON
+    #[arg(long, default_value = "kwok", value_name = "CATALOGUE")]
+    catalogue: String,
+}
+
+/// A cluster as far as it could be read.
+pub struct Cluster {
+    pub snapshot: ClusterSnapshot,
+    /// What each pool may launch, with overlays on it.
+    pub types: Catalogues,
+    pub rules: LabelRules,
+    /// What was assumed because the input does not say it.
+    pub assumptions: Vec<String>,
+    pub outcome: Outcome,
+}
+
+impl ClusterArgs {
+    pub fn read(&self) -> anyhow::Result<Cluster> {
+        let catalogue = self.catalogue()?;
+        let (objects, outcome) = if self.files.is_empty() {
+            (live_objects()?, Outcome::Fine)
+        } else {
+            let read = Input::of(self.files.clone(), self.recursive).read()?;
+            let documents = read.documents.into_iter().flat_map(Document::flatten);
+            (documents.map(|document| Value::Object(document.object)).collect(), read.outcome)
+        };
+        Ok(Cluster::of(objects, &catalogue, outcome))
+    }
+
+    fn catalogue(&self) -> anyhow::Result<Catalogue> {
+        match self.catalogue.as_str() {
+            "kwok" => Ok(Catalogue::kwok()),
+            "ec2-like" => Ok(Catalogue::ec2_like()),
+            path => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("the catalogue is neither kwok nor ec2-like, and cannot read {path}"))?;
+                Catalogue::from_json(&text).with_context(|| format!("cannot use the instance types of {path}"))
+            }
+        }
+    }
+}
+
+/// The node classes of every provider: a dump may come from anywhere.
+pub fn class_kinds() -> Vec<ClassKind> {
+    let kinds = kerf_api::Provider::ALL.into_iter().map(|provider| WatchedKind::NodeClass(provider).api_kind());
+    kinds.map(|api| ClassKind { group: api.group.into(), kind: api.kind.into() }).collect()
+}
+
+impl Cluster {
+    fn of(objects: Vec<Value>, catalogue: &Catalogue, mut outcome: Outcome) -> Self {
+        let mut reader = Reader::new(None);
+        let mut snapshot = ClusterSnapshot::default();
+        let mut assumed = Assumed::default();
+        for mut object in objects {
+            let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+            let Some(kind) = WatchedKind::of(text("apiVersion"), text("kind")) else { continue };
+            assumed.complete(kind, &mut object);
+            match reader.seen_json(kind, &object) {
+                Ok(seen) => snapshot.apply(seen.change),
+                Err(error) => {
+                    outcome = outcome.max(Outcome::Unreadable);
+                    output::complain(&format!("{:#}", anyhow::Error::from(error)));
+                }
+            }
+        }
+        let rules = label_rules(None);
+        let names = snapshot.pools().map(|pool| Arc::clone(&pool.meta.name.name));
+        let heard: Catalogues = names.map(|pool| (pool, Arc::clone(catalogue.types()))).collect();
+        let overlays = snapshot.overlays().map(|overlay| &**overlay);
+        let pools = snapshot.pools().filter_map(|pool| pool.spec.as_ref().ok());
+        let types = overlaid(&heard, overlays, pools, &rules).types;
+        Self { snapshot, types, rules, assumptions: assumed.texts(), outcome }
+    }
+}
+
+/// What was filled in, and how often.
+#[derive(Default)]
+struct Assumed(BTreeMap<&'static str, usize>);
+
+const POD_WAITS: &str = "which the scheduler has not looked at yet: taken as unschedulable";
+const POOL_READY: &str = "without a status: taken as ready";
+
+impl Assumed {
+    /// What a cluster would have added.
+    fn complete(&mut self, kind: WatchedKind, object: &mut Value) {
+        let has_conditions =
+            object.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        if object.pointer("/metadata/uid").is_none() {
+            let name = |part: &str| object.pointer(part).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let uid = format!("{}/{}", name("/metadata/namespace"), name("/metadata/name"));
+            object["metadata"]["uid"] = json!(format!("{}:{uid}", kind.api_kind().kind));
+        }
+        if kind.api_kind().namespaced && object.pointer("/metadata/namespace").is_none() {
+            object["metadata"]["namespace"] = json!("default");
+        }
+        if has_conditions {
+            return;
+        }
+        match kind {
+            WatchedKind::Pod => {
+                let is_bound =
+                    object.pointer("/spec/nodeName").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+                let phase = object.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
+                if !is_bound && phase == "Pending" {
+                    object["status"]["conditions"] =
+                        json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]);
+                    *self.0.entry(POD_WAITS).or_default() += 1;
+                }
+            }
+            WatchedKind::NodePool => {
+                object["status"]["conditions"] = json!([{
+                    "type": "Ready", "status": "True", "reason": "Ready", "message": "",
+                    "lastTransitionTime": "1970-01-01T00:00:00Z",
+                }]);
+                *self.0.entry(POOL_READY).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let noun = |what: &str| if what == POD_WAITS { "pod" } else { "pool" };
+        self.0.iter().map(|(what, count)| format!("{} {what}", output::count(*count, noun(what)))).collect()
+    }
+}
+
+#[cfg(not(feature = "controller"))]
+fn live_objects() -> anyhow::Result<Vec<Value>> {
+    anyhow::bail!("this build knows no live clusters: give it a dump with -f")
+}
+
+#[cfg(feature = "controller")]
+fn live_objects() -> anyhow::Result<Vec<Value>> {
+    live::block_on(live::list(live::kinds()))
+}
+
+#[cfg(feature = "controller")]
+pub mod live {
+    //! The cluster that KUBECONFIG names, or the one that the process runs in.
+
+    use kube::api::{Api, DynamicObject, ListParams};
+    use kube::core::ApiResource;
+    use kube::{Client, Config};
+
+    use super::*;
+
+    /// As many objects as one answer may have.
+    const PAGE: u32 = 500;
+
+    pub fn kinds() -> Vec<WatchedKind> {
+        let mut kinds: Vec<WatchedKind> = kerf_api::Provider::ALL.into_iter().flat_map(WatchedKind::all).collect();
+        kinds.push(WatchedKind::NodeOverlay);
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
+    pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
+        runtime.block_on(future)
+    }
+
+    pub async fn client() -> anyhow::Result<Client> {
+        let config = Config::infer().await.context("cannot find a cluster: set KUBECONFIG, or give a dump with -f")?;
+        Client::try_from(config).context("cannot make a client for the cluster")
+    }
+
+    /// Lists every kind. Only the right to list is needed.
+    pub async fn list(kinds: Vec<WatchedKind>) -> anyhow::Result<Vec<Value>> {
+        let client = client().await?;
+        let mut objects = Vec::new();
+        for kind in kinds {
+            let api_kind = kind.api_kind();
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from(api_kind));
+            let mut page = ListParams::default().limit(PAGE);
+            loop {
+                let list = match api.list(&page).await {
+                    Ok(list) => list,
+                    // The definition is not installed: the cluster has no such objects.
+                    Err(kube::Error::Api(status)) if status.code == 404 => break,
+                    Err(error) => return Err(error).with_context(|| format!("cannot list {}", api_kind.plural)),
+                };
+                for object in list.items {
+                    let mut object = serde_json::to_value(object)?;
+                    object["apiVersion"] = json!(api_kind.api_version());
+                    object["kind"] = json!(api_kind.kind);
+                    objects.push(object);
+                }
+                match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) => page = ListParams::default().limit(PAGE).continue_token(&token),
+                    None => break,
+                }
+            }
+        }
+        Ok(objects)
+    }
+}

@@ -1,0 +1,278 @@
+//! `kerf budget`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::bail;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use kerf_model::budget::{Allowance, Budget, BudgetNodes, DisruptionReason};
+use kerf_model::label;
+use kerf_model::maintenance::MaintenanceWindow;
+use kerf_model::node_pool::NodePool;
+use kerf_model::snapshot::ClusterSnapshot;
+use serde::Serialize;
+
+use super::why::allowed;
+use crate::clock;
+use crate::cluster::ClusterArgs;
+use crate::output::{self, Outcome, ReportFormat};
+
+/// Show how many nodes of a pool may be disrupted when, and warn of budgets that do not do what they seem to
+///
+/// A row is a stretch of time in which nothing changes. The columns are the reasons that budgets know; maintenance
+/// windows that cover nodes of the pool are named, with what they hold back. Ends with 1 if there is a warning.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The NodePool
+    #[arg(value_name = "NODEPOOL")]
+    pool: String,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Seven days instead of one
+    #[arg(long)]
+    week: bool,
+    /// Where the calendar begins, such as 2026-11-16T00:00:00Z [default: now]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Timestamp>,
+    /// The number of nodes to take percentages of [default: what the pool has]
+    #[arg(long, value_name = "N")]
+    nodes: Option<u32>,
+    /// How to print the calendar
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: ReportFormat,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kerf budget general --week
+  kerf budget general -f nodepool.yaml --nodes 50
+  kerf budget general -f dump/ --at 2026-11-16T00:00:00Z -o json";
+
+/// A calendar of every minute of a week would help nobody.
+const MOST_ROWS: usize = 200;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    pool: String,
+    nodes: u32,
+    calendar: Vec<Stretch>,
+    /// Whether there was more than could be shown.
+    is_cut: bool,
+    warnings: Vec<Warning>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stretch {
+    from: Timestamp,
+    to: Timestamp,
+    /// By reason, in the order of [`DisruptionReason::ALL`]; `null` is any number.
+    allowed: Vec<(String, Option<u32>)>,
+    windows: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Warning {
+    /// Stable.
+    rule: &'static str,
+    message: String,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let cluster = args.cluster.read()?;
+    let Some(stored) = cluster.snapshot.pool(&args.pool) else { bail!("there is no NodePool {}", args.pool) };
+    let pool = match &stored.spec {
+        Ok(pool) => pool,
+        Err(problems) => bail!("NodePool {} cannot be used: {problems}", args.pool),
+    };
+    let now = args.at.unwrap_or_else(clock::now);
+    let length = SignedDuration::from_hours(if args.week { 7 * 24 } else { 24 });
+    let end = now.checked_add(length).unwrap_or(Timestamp::MAX);
+    let nodes = args.nodes.unwrap_or_else(|| count(&cluster.snapshot, &pool.name));
+    let windows = windows_of(&cluster.snapshot, &pool.name);
+    let (calendar, is_cut) = calendar(pool, &windows, nodes, (now, end));
+    let report = Report { pool: args.pool.clone(), nodes, calendar, is_cut, warnings: warnings(pool, now) };
+    match args.output {
+        ReportFormat::Json => output::print_json(&report)?,
+        ReportFormat::Text => output::print(&text(&report))?,
+    }
+    let found = if report.warnings.is_empty() { Outcome::Fine } else { Outcome::Findings };
+    Ok(cluster.outcome.max(found))
+}
+
+fn count(snapshot: &ClusterSnapshot, pool: &str) -> u32 {
+    u32::try_from(snapshot.claims().filter(|claim| claim.pool() == Some(pool)).count()).unwrap_or(u32::MAX)
+}
+
+/// Windows that cover a node of the pool, or every node.
+fn windows_of(snapshot: &ClusterSnapshot, pool: &str) -> Vec<Arc<MaintenanceWindow>> {
+    let of_pool: Vec<_> = snapshot.nodes().filter(|node| node.meta.label(label::NODEPOOL) == Some(pool)).collect();
+    let covers = |window: &&Arc<MaintenanceWindow>| {
+        window.selector.is_none() || of_pool.iter().any(|node| window.covers(&node.meta.labels))
+    };
+    snapshot.maintenance_windows().filter(covers).cloned().collect()
+}
+
+fn calendar(
+    pool: &NodePool,
+    windows: &[Arc<MaintenanceWindow>],
+    nodes: u32,
+    (start, end): (Timestamp, Timestamp),
+) -> (Vec<Stretch>, bool) {
+    let budgets = &pool.disruption.budgets;
+    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut from = start;
+    while from < end {
+        let changes = windows.iter().filter_map(|window| window.next_transition(from));
+        let to = changes.chain(budgets.next_transition(from)).filter(|at| *at > from).min().unwrap_or(end).min(end);
+        let allowed = DisruptionReason::ALL.map(|reason| {
+            let nodes = match budgets.allowance(reason, nodes, from) {
+                Allowance::AtMost(nodes) => Some(nodes),
+                Allowance::Unlimited => None,
+            };
+            (reason.to_string(), nodes)
+        });
+        let active = windows.iter().filter(|window| window.is_active(from)).map(|window| {
+            let actions: Vec<&str> = window.actions.iter().map(|action| action.label()).collect();
+            format!("{} holds back {}", window.name, actions.join(", "))
+        });
+        let stretch = Stretch { from, to, allowed: allowed.into(), windows: active.collect() };
+        let is_alike = |last: &&mut Stretch| last.allowed == stretch.allowed && last.windows == stretch.windows;
+        if let Some(last) = stretches.last_mut().filter(is_alike) {
+            last.to = to;
+        } else if stretches.len() == MOST_ROWS {
+            return (stretches, true);
+        } else {
+            stretches.push(stretch);
+        }
+        from = to;
+    }
+    (stretches, false)
+}
+
+fn warnings(pool: &NodePool, now: Timestamp) -> Vec<Warning> {
+    let list = &pool.disruption.budgets;
+    let usable: Vec<&Budget> = list.usable().collect();
+    let mut warnings = Vec::new();
+    let mut warn = |rule, message| warnings.push(Warning { rule, message });
+    for broken in list.broken() {
+        let error = anyhow::Error::new(broken.clone());
+        warn("broken", format!("{error:#}; until it is corrected it allows nothing for its reasons"));
+    }
+    if usable.is_empty() && list.broken().next().is_none() {
+        warn("no_budgets", "there are no budgets: any number of nodes may go at once".to_owned());
+        return warnings;
+    }
+    for (index, budget) in usable.iter().enumerate() {
+        let Some(window) = &budget.window else { continue };
+        if window.next_transition(now).is_none() {
+            warn(
+                "never_active",
+                format!("budget {} ({}) is never active: its schedule never comes", index + 1, budget.nodes),
+            );
+        }
+    }
+    // With one warning for all reasons that are alike.
+    let only_sometimes: Vec<&str> = DisruptionReason::ALL
+        .into_iter()
+        .filter(|reason| !usable.iter().any(|budget| budget.reasons.include(*reason) && budget.window.is_none()))
+        .filter(|reason| !list.broken().any(|broken| broken.reasons.include(*reason)))
+        .map(DisruptionReason::label)
+        .collect();
+    if !only_sometimes.is_empty() {
+        let names = only_sometimes.join(", ");
+        let message =
+            format!("outside of the schedules any number of nodes may go for {names}: add a budget without a schedule");
+        warn("unlimited_outside", message);
+    }
+    for (index, budget) in usable.iter().enumerate() {
+        let covers = |other: &&Budget| {
+            DisruptionReason::ALL
+                .into_iter()
+                .all(|reason| !budget.reasons.include(reason) || other.reasons.include(reason))
+        };
+        let others = usable.iter().enumerate().filter(|(at, _)| *at != index);
+        // Of two that are the same, the first one counts.
+        let stricter = others.filter(|(_, other)| other.window.is_none()).filter(|(_, other)| covers(other)).find(
+            |(at, other)| match is_at_most(other.nodes, budget.nodes) {
+                Some(std::cmp::Ordering::Less) => true,
+                Some(std::cmp::Ordering::Equal) => *at < index,
+                Some(std::cmp::Ordering::Greater) | None => false,
+            },
+        );
+        if let Some((at, other)) = stricter {
+            let (own, theirs) = (budget.nodes, other.nodes);
+            let message = format!(
+                "budget {} ({own}) never counts: budget {} always allows no more ({theirs})",
+                index + 1,
+                at + 1
+            );
+            warn("never_counts", message);
+        }
+    }
+    let never: Vec<&str> = DisruptionReason::ALL
+        .into_iter()
+        .filter(|reason| {
+            usable.iter().any(|budget| {
+                budget.reasons.include(*reason) && budget.window.is_none() && budget.nodes.of(u32::MAX) == 0
+            })
+        })
+        .map(DisruptionReason::label)
+        .collect();
+    if !never.is_empty() {
+        warn(
+            "nothing_ever",
+            format!("nothing is ever disrupted for {}: a budget of 0 has no schedule", never.join(", ")),
+        );
+    }
+    warnings
+}
+
+/// How two numbers compare whatever the size of the pool; `None` if that depends on it.
+fn is_at_most(a: BudgetNodes, b: BudgetNodes) -> Option<std::cmp::Ordering> {
+    match (a, b) {
+        (BudgetNodes::Count(a), BudgetNodes::Count(b)) => Some(a.cmp(&b)),
+        (BudgetNodes::Percent(a), BudgetNodes::Percent(b)) => Some(a.cmp(&b)),
+        (BudgetNodes::Count(0), BudgetNodes::Percent(percent)) => Some(0.cmp(&percent)),
+        (BudgetNodes::Percent(0), BudgetNodes::Count(count)) => Some(0.cmp(&count)),
+        (BudgetNodes::Count(_), BudgetNodes::Percent(_)) | (BudgetNodes::Percent(_), BudgetNodes::Count(_)) => None,
+    }
+}
+
+fn text(report: &Report) -> String {
+    let mut text =
+        format!("NodePool {}, {}; times in UTC\n", report.pool, output::count(report.nodes as usize, "node"));
+    let reasons = DisruptionReason::ALL.map(|reason| reason.label().to_uppercase());
+    let mut header: Vec<&str> = vec!["FROM", "TO"];
+    header.extend(reasons.iter().map(String::as_str));
+    let has_windows = report.calendar.iter().any(|stretch| !stretch.windows.is_empty());
+    if has_windows {
+        header.push("WINDOWS");
+    }
+    let rows = report.calendar.iter().map(|stretch| {
+        let mut row = vec![day(stretch.from), day(stretch.to)];
+        row.extend(
+            stretch.allowed.iter().map(|(_, nodes)| allowed(nodes.map_or(Allowance::Unlimited, Allowance::AtMost))),
+        );
+        if has_windows {
+            row.push(stretch.windows.join("; "));
+        }
+        row
+    });
+    text.push_str(&output::table(&header, &rows.collect::<Vec<_>>()));
+    if report.is_cut {
+        text.push_str("and so on\n");
+    }
+    let seen: BTreeSet<&str> = report.warnings.iter().map(|warning| warning.message.as_str()).collect();
+    for message in seen {
+        text.push_str(&format!("Warning: {message}\n"));
+    }
+    text
+}
+
+fn day(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%a %Y-%m-%d %H:%M").to_string()
+}

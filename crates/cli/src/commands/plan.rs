@@ -1,0 +1,375 @@
+//! `kerf plan`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::ValueEnum;
+use jiff::{SignedDuration, Timestamp};
+use kerf_disruption::{Candidate, Memory, Proposal, Round, Settings, Verdict, View, decide};
+use kerf_model::price::Price;
+use kerf_scheduling::{Options, Schedule};
+use serde::Serialize;
+
+use super::schedule::{self, ClaimReport, PolicyName, UnplacedReport, short_list};
+use crate::clock;
+use crate::cluster::{Cluster, ClusterArgs, class_kinds};
+use crate::output::{self, Outcome, ReportFormat};
+
+/// Show what Kerf would do to a cluster now, in order, and when the rest becomes possible
+///
+/// Nodes for pending pods first, then nodes that would go, with what they save, what is launched before, and where their
+/// pods run afterwards. The decisions are those of the controller; nothing is written. Every later moment supposes that
+/// nothing else changes before it.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    decision: DecisionArgs,
+    /// How many later moments to look for at which something else becomes possible
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    next: usize,
+    /// How to print the plan; JSON has the verdict of every claim
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: ReportFormat,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kerf plan
+  kerf plan -f examples/dumps/underused --at 2026-11-16T12:00:00Z
+  kubectl get pods,nodes,nodeclaims,nodepools,pdb,daemonsets -A -o yaml | kerf plan -f - -o json";
+
+/// What commands that decide have in common.
+#[derive(clap::Args)]
+pub struct DecisionArgs {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// The moment to decide at, such as 2026-11-16T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Timestamp>,
+    /// Which of the valid decisions are wanted
+    #[arg(long, value_enum, default_value = "best", value_name = "POLICY")]
+    policy: PolicyName,
+    /// Feature gates to decide with, as the controller has them
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "GATES")]
+    gates: Vec<GateName>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum GateName {
+    /// Sick nodes are repaired; needs a provider that says when
+    NodeRepair,
+    /// Spot nodes are replaced by cheaper spot nodes
+    SpotToSpotConsolidation,
+    /// Pools with a fixed number of nodes
+    StaticCapacity,
+    /// Drifted nodes may go before their replacement
+    TerminateFirstDrift,
+}
+
+/// A cluster, the moment, and what is decided there.
+pub struct Decided {
+    pub cluster: Cluster,
+    pub now: Timestamp,
+    pub schedule: Schedule,
+    pub round: Round,
+    settings: Settings,
+    options: Options,
+}
+
+impl DecisionArgs {
+    pub fn decide(&self) -> anyhow::Result<Decided> {
+        let cluster = self.cluster.read()?;
+        let now = self.at.unwrap_or_else(clock::now);
+        let classes = class_kinds();
+        let mut settings = match self.policy {
+            PolicyName::Best => Settings::for_classes(classes),
+            PolicyName::Compatible => Settings::compatible(classes),
+        };
+        for gate in &self.gates {
+            match gate {
+                GateName::NodeRepair => settings.gates.node_repair = true,
+                GateName::SpotToSpotConsolidation => settings.gates.spot_to_spot_consolidation = true,
+                GateName::StaticCapacity => settings.gates.static_capacity = true,
+                GateName::TerminateFirstDrift => settings.gates.terminate_first_drift = true,
+            }
+        }
+        let options = Options { policy: self.policy.into(), ..Options::default() };
+        let schedule = schedule::schedule(&cluster, self.policy.into(), now);
+        let round = round(&cluster, &settings, options, now);
+        Ok(Decided { cluster, now, schedule, round, settings, options })
+    }
+}
+
+fn round(cluster: &Cluster, settings: &Settings, scheduling: Options, now: Timestamp) -> Round {
+    let memory = Memory::default();
+    let view = View {
+        snapshot: &cluster.snapshot,
+        types: &cluster.types,
+        labels: &cluster.rules,
+        scheduling,
+        settings,
+        memory: &memory,
+        now,
+    };
+    decide(&view)
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let decided = args.decision.decide()?;
+    let report = Report::of(&decided, args.next);
+    match args.output {
+        ReportFormat::Json => output::print_json(&report)?,
+        ReportFormat::Text => output::print(&text(&report, &decided))?,
+    }
+    Ok(decided.cluster.outcome)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    at: Timestamp,
+    /// For pods that wait.
+    launches: Vec<ClaimReport>,
+    unplaced: Vec<UnplacedReport>,
+    moves: Vec<MoveReport>,
+    /// Of all moves together, dollars per hour.
+    hourly_savings: String,
+    later: Vec<LaterReport>,
+    /// By claim.
+    verdicts: BTreeMap<String, VerdictReport>,
+    assumptions: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MoveReport {
+    pub id: String,
+    pub method: &'static str,
+    pub reason: String,
+    pub action: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hourly_savings: Option<String>,
+    /// How long it waits before it is looked at again and done.
+    pub hold_seconds: i64,
+    pub nodes: Vec<NodeReport>,
+    pub replacements: Vec<ClaimReport>,
+    /// Nodes that exist, and the pods they get.
+    pub lands_on: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeReport {
+    pub claim: String,
+    pub node: String,
+    pub pool: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hourly_price: Option<String>,
+    pub pods: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct LaterReport {
+    at: Timestamp,
+    /// What becomes possible then and is not before.
+    moves: Vec<MoveReport>,
+}
+
+#[derive(Serialize)]
+struct VerdictReport {
+    verdict: &'static str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+}
+
+impl Report {
+    fn of(decided: &Decided, next: usize) -> Self {
+        let Decided { cluster, now, schedule, round, .. } = decided;
+        let savings: i64 = round.proposals.iter().filter_map(|proposal| proposal.savings).map(Price::micros).sum();
+        let verdicts = round.verdicts.iter().map(|(claim, verdict)| {
+            let remedy = match verdict {
+                Verdict::Keep(reason) => Some(reason.text().remedy),
+                Verdict::Go { .. } | Verdict::UnderWay { .. } | Verdict::Leaving => None,
+            };
+            let found = cluster.snapshot.claim(claim);
+            let node = found.and_then(|claim| claim.status.node_name.as_ref()).map(ToString::to_string);
+            (claim.to_string(), VerdictReport { verdict: verdict.label(), message: verdict.to_string(), node, remedy })
+        });
+        Self {
+            at: *now,
+            launches: schedule.new_claims.iter().map(ClaimReport::of).collect(),
+            unplaced: schedule.unplaced.iter().map(|(pod, why)| UnplacedReport::of(pod, why)).collect(),
+            moves: round.proposals.iter().map(MoveReport::of).collect(),
+            hourly_savings: Price::from_micros(savings).to_string(),
+            later: later(decided, next),
+            verdicts: verdicts.collect(),
+            assumptions: cluster.assumptions.clone(),
+        }
+    }
+}
+
+impl MoveReport {
+    pub fn of(proposal: &Proposal) -> Self {
+        let lands_on = proposal.lands_on.iter().map(|on| {
+            let pods = on.pods.iter().map(|pod| pod.meta.name.to_string()).collect();
+            (on.host.name().to_string(), pods)
+        });
+        Self {
+            id: proposal.id.to_string(),
+            method: proposal.method.label(),
+            reason: proposal.reason.to_string(),
+            action: proposal.action.label(),
+            hourly_savings: proposal.savings.map(|savings| savings.to_string()),
+            hold_seconds: proposal.hold.as_secs(),
+            nodes: proposal.candidates.iter().map(NodeReport::of).collect(),
+            replacements: proposal.replacements().iter().map(ClaimReport::of).collect(),
+            lands_on: lands_on.collect(),
+        }
+    }
+
+    /// One line per node that goes, and what comes for it.
+    pub fn lines(&self, indent: &str) -> String {
+        let savings = self.hourly_savings.as_ref().map(|savings| format!(", saves ${savings} per hour"));
+        let mut text = format!("{indent}{} ({}){}\n", self.verb(), self.reason, savings.unwrap_or_default());
+        for node in &self.nodes {
+            let kind = node.instance_type.as_deref().unwrap_or("unknown type");
+            let price = node.hourly_price.as_ref().map(|price| format!(" at ${price}")).unwrap_or_default();
+            let pods = match node.pods.len() {
+                0 => "no pods to move".to_owned(),
+                count => format!("{} to move", output::count(count, "pod")),
+            };
+            text.push_str(&format!("{indent}  - {} of {}: {kind}{price}, {pods}\n", node.node, node.pool));
+        }
+        for claim in &self.replacements {
+            let (pool, options) = (&claim.pool, claim.options_text());
+            let pods = output::count(claim.pods.len(), "pod");
+            text.push_str(&format!("{indent}  + {pool}: {options} at ${} for {pods}\n", claim.hourly_price));
+        }
+        for (host, pods) in &self.lands_on {
+            text.push_str(&format!("{indent}  = {host} takes {}\n", short_list(pods)));
+        }
+        text
+    }
+
+    fn verb(&self) -> String {
+        let nodes = output::count(self.nodes.len(), "node");
+        match self.action {
+            "replace" => format!("Replace {nodes} by {}", self.replacements.len()),
+            "reboot" => format!("Reboot {nodes}"),
+            "terminate-first" => format!("Delete {nodes} before the replacement"),
+            _ => format!("Delete {nodes}"),
+        }
+    }
+}
+
+impl NodeReport {
+    fn of(candidate: &Candidate) -> Self {
+        let text = |text: &Option<std::sync::Arc<str>>| text.as_ref().map(ToString::to_string);
+        Self {
+            claim: candidate.claim.name.to_string(),
+            node: candidate.node.name.to_string(),
+            pool: candidate.pool.to_string(),
+            instance_type: text(&candidate.instance_type),
+            zone: text(&candidate.zone),
+            capacity_type: text(&candidate.capacity_type),
+            hourly_price: candidate.price.map(|price| price.to_string()),
+            pods: candidate.pods.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// How far ahead to look, and at how many moments: a budget that changes every minute is looked at for some hours.
+const HORIZON: SignedDuration = SignedDuration::from_hours(7 * 24);
+const MOST_MOMENTS: usize = 200;
+
+/// The next moments at which something becomes possible that is not before.
+fn later(decided: &Decided, wanted: usize) -> Vec<LaterReport> {
+    let Decided { cluster, now, settings, options, .. } = decided;
+    let end = now.checked_add(HORIZON).unwrap_or(Timestamp::MAX);
+    let claims = |round: &Round| -> BTreeSet<String> {
+        round.proposals.iter().flat_map(Proposal::claims).map(ToString::to_string).collect()
+    };
+    let mut before = claims(&decided.round);
+    let mut at = next_moment(cluster, &decided.round, *now);
+    let mut found = Vec::new();
+    for _ in 0..MOST_MOMENTS {
+        let Some(moment) = at.filter(|moment| *moment <= end && found.len() < wanted) else { break };
+        let round = round(cluster, settings, *options, moment);
+        let is_new = |proposal: &&Proposal| proposal.claims().any(|claim| !before.contains(&**claim));
+        let moves: Vec<MoveReport> = round.proposals.iter().filter(is_new).map(MoveReport::of).collect();
+        if !moves.is_empty() {
+            found.push(LaterReport { at: moment, moves });
+        }
+        before.extend(claims(&round));
+        at = next_moment(cluster, &round, moment);
+    }
+    found
+}
+
+/// When a decision may next change though nothing happens: a window or a budget opens or closes, or a wait is over.
+fn next_moment(cluster: &Cluster, round: &Round, now: Timestamp) -> Option<Timestamp> {
+    let pools = cluster.snapshot.pools().filter_map(|pool| pool.spec.as_ref().ok());
+    let budgets = pools.filter_map(|pool| pool.disruption.budgets.next_transition(now));
+    let windows = cluster.snapshot.maintenance_windows().filter_map(|window| window.next_transition(now));
+    budgets.chain(windows).chain(round.wake).filter(|at| *at > now).min()
+}
+
+fn text(report: &Report, decided: &Decided) -> String {
+    let mut text = format!("At {}:\n", output::moment(report.at));
+    for claim in &report.launches {
+        let (pool, options, pods) = (&claim.pool, claim.options_text(), short_list(&claim.pods));
+        text.push_str(&format!("Launch {options} of {pool} at ${} for {pods}\n", claim.hourly_price));
+    }
+    for found in &report.moves {
+        text.push_str(&found.lines(""));
+    }
+    if report.launches.is_empty() && report.moves.is_empty() {
+        text.push_str("Nothing to do.\n");
+    }
+    if report.moves.len() > 1 {
+        text.push_str(&format!("Together this saves ${} per hour.\n", report.hourly_savings));
+    }
+    for unplaced in &report.unplaced {
+        text.push_str(&format!("No place for {}", unplaced.lines()));
+    }
+    let stay = stays(&decided.round);
+    if !stay.is_empty() {
+        text.push_str("\nNodes that stay:\n");
+        text.push_str(&output::table(&["REASON", "NODES", "FOR EXAMPLE"], &stay));
+    }
+    for later in &report.later {
+        text.push_str(&format!("\nAt {}, if nothing changes before:\n", output::moment(later.at)));
+        for found in &later.moves {
+            text.push_str(&found.lines("  "));
+        }
+    }
+    for assumption in &report.assumptions {
+        text.push_str(&format!("Note: {assumption}.\n"));
+    }
+    text
+}
+
+/// By reason, the most frequent first.
+fn stays(round: &Round) -> Vec<Vec<String>> {
+    let mut by_reason: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    for (claim, verdict) in &round.verdicts {
+        if let Verdict::Keep(reason) = verdict {
+            by_reason.entry(verdict.label()).or_default().push(format!("{claim}: {reason}"));
+        }
+    }
+    let mut rows: Vec<_> = by_reason.into_iter().collect();
+    rows.sort_by_key(|(label, claims)| (std::cmp::Reverse(claims.len()), *label));
+    rows.into_iter()
+        .map(|(label, claims)| vec![label.to_owned(), claims.len().to_string(), claims[0].clone()])
+        .collect()
+}

@@ -1,0 +1,277 @@
+//! `kerf why`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use kerf_disruption::{Proposal, Verdict};
+use kerf_model::cluster::{ConditionStatus, DoNotDisrupt, NodeClaim, ObjectName, Pod};
+use kerf_model::label;
+use serde::Serialize;
+
+use super::plan::{Decided, DecisionArgs, MoveReport};
+use super::schedule::UnplacedReport;
+use crate::output::{self, Outcome, ReportFormat};
+
+/// Say why a node stays or goes, why a pod waits, or what holds a pool back
+///
+/// The answer is the decision that the controller would make now, with its parameters and what can be done about it.
+/// Works on the live cluster, which is only read, and with -f on a dump.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What it is
+    #[arg(value_enum, value_name = "KIND")]
+    kind: KindName,
+    /// Its name; of a pod, also NAMESPACE/NAME
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The pod's namespace
+    #[arg(short, long, default_value = "default", value_name = "NAMESPACE")]
+    namespace: String,
+    #[command(flatten)]
+    decision: DecisionArgs,
+    /// How to print the answer
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: ReportFormat,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kerf why node ip-10-0-1-17
+  kerf why pod web-5d9c7 -n shop
+  kerf why nodepool general -f dump/ -o json";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KindName {
+    /// A node, ours or not
+    Node,
+    /// A NodeClaim
+    #[value(name = "nodeclaim")]
+    NodeClaim,
+    /// A NodePool
+    #[value(name = "nodepool")]
+    NodePool,
+    /// A pod that runs or waits
+    Pod,
+}
+
+/// The same for every kind, so that scripts need to know one form.
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    kind: &'static str,
+    name: String,
+    /// Stable.
+    verdict: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meaning: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+    /// What else is worth knowing, in order.
+    facts: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<MoveReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unplaced: Option<UnplacedReport>,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let decided = args.decision.decide()?;
+    let answer = match args.kind {
+        KindName::Node => of_node(&args.name, &decided)?,
+        KindName::NodeClaim => of_claim(&args.name, &decided)?,
+        KindName::NodePool => of_pool(&args.name, &decided)?,
+        KindName::Pod => of_pod(&pod_name(args), &decided)?,
+    };
+    match args.output {
+        ReportFormat::Json => output::print_json(&answer)?,
+        ReportFormat::Text => output::print(&answer.text())?,
+    }
+    Ok(decided.cluster.outcome)
+}
+
+fn pod_name(args: &Args) -> ObjectName {
+    match args.name.split_once('/') {
+        Some((namespace, name)) => ObjectName::new(namespace, name),
+        None => ObjectName::new(args.namespace.as_str(), args.name.as_str()),
+    }
+}
+
+fn of_node(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
+    let snapshot = &decided.cluster.snapshot;
+    let Some(node) = snapshot.node(name) else { bail!("there is no node {name}") };
+    match snapshot.claims_of(node).next() {
+        Some(claim) => Ok(Answer { kind: "Node", name: name.to_owned(), ..about_claim(claim, decided) }),
+        None => Ok(Answer {
+            kind: "Node",
+            name: name.to_owned(),
+            verdict: "not_ours".to_owned(),
+            message: "stays: no NodeClaim has its provider id, so it is not Kerf's to remove".to_owned(),
+            ..Answer::default()
+        }),
+    }
+}
+
+fn of_claim(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
+    let Some(claim) = decided.cluster.snapshot.claim(name) else { bail!("there is no NodeClaim {name}") };
+    Ok(Answer { kind: "NodeClaim", name: name.to_owned(), ..about_claim(claim, decided) })
+}
+
+fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
+    let mut facts = vec![("claim".to_owned(), claim.name().to_string())];
+    let mut fact = |name: &str, value: Option<String>| {
+        facts.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    fact("node", claim.status.node_name.as_ref().map(ToString::to_string));
+    fact("pool", claim.pool().map(str::to_owned));
+    for (name, key) in [("type", label::INSTANCE_TYPE), ("zone", label::ZONE), ("capacity", label::CAPACITY_TYPE)] {
+        fact(name, claim.meta.label(key).map(str::to_owned));
+    }
+    let Some(verdict) = decided.round.verdicts.get(claim.name()) else {
+        let message = format!("stays: its class {} is of no provider that Kerf knows", claim.node.class);
+        return Answer { verdict: "not_ours".to_owned(), message, facts, ..Answer::default() };
+    };
+    let of_claim = |proposal: &&Proposal| proposal.claims().any(|own| own == claim.name());
+    let plan = decided.round.proposals.iter().find(of_claim).map(MoveReport::of);
+    let (meaning, remedy) = match verdict {
+        Verdict::Keep(reason) => {
+            if let Some(until) = reason.until() {
+                facts.push(("until".to_owned(), output::moment(until)));
+            }
+            (Some(reason.text().meaning), Some(reason.text().remedy))
+        }
+        Verdict::Go { .. } | Verdict::UnderWay { .. } | Verdict::Leaving => (None, None),
+    };
+    Answer {
+        verdict: verdict.label().to_owned(),
+        message: verdict.to_string(),
+        meaning,
+        remedy,
+        facts,
+        plan,
+        ..Answer::default()
+    }
+}
+
+fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
+    let Some(pool) = decided.cluster.snapshot.pool(name) else { bail!("there is no NodePool {name}") };
+    let mut facts = Vec::new();
+    let unready = pool.status.conditions.0.iter().filter(|condition| condition.status != ConditionStatus::True);
+    for condition in unready {
+        let text = format!("{}: {} {}", condition.status, condition.reason, condition.message);
+        facts.push((condition.kind.to_string(), text.trim_end().to_owned()));
+    }
+    let (verdict, message) = match &pool.spec {
+        Err(problems) => ("invalid", format!("launches nothing and disrupts nothing: {problems}")),
+        Ok(_) if kerf_scheduling::is_usable(pool) => ("usable", "launches nodes for pods that need them".to_owned()),
+        Ok(spec) if spec.disabled => ("disabled", "launches nothing: spec.disabled is set".to_owned()),
+        Ok(_) if pool.meta.is_deleting() => ("deleting", "launches nothing: it is being deleted".to_owned()),
+        Ok(_) if pool.status.conditions.is_true("Ready") => ("static", "keeps its number of nodes".to_owned()),
+        Ok(_) => ("not_ready", "launches nothing: it is not Ready".to_owned()),
+    };
+    for (reason, budget) in decided.round.budgets.iter().filter(|((of, _), _)| &**of == name) {
+        let text = format!("{} of {} nodes, {} in use", allowed(budget.allowed), budget.nodes, budget.consuming);
+        facts.push((format!("budget {}", reason.1), text));
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let of_pool = decided.cluster.snapshot.claims().filter(|claim| claim.pool() == Some(name));
+    for verdict in of_pool.filter_map(|claim| decided.round.verdicts.get(claim.name())) {
+        *counts.entry(verdict.label()).or_default() += 1;
+    }
+    facts.extend(counts.into_iter().map(|(label, count)| (format!("nodes {label}"), count.to_string())));
+    let (verdict, name) = (verdict.to_owned(), name.to_owned());
+    Ok(Answer { kind: "NodePool", name, verdict, message, facts, ..Answer::default() })
+}
+
+pub fn allowed(allowance: kerf_model::budget::Allowance) -> String {
+    match allowance {
+        kerf_model::budget::Allowance::AtMost(nodes) => nodes.to_string(),
+        kerf_model::budget::Allowance::Unlimited => "any number".to_owned(),
+    }
+}
+
+fn of_pod(name: &ObjectName, decided: &Decided) -> anyhow::Result<Answer> {
+    let Some(pod) = decided.cluster.snapshot.pod(name) else { bail!("there is no pod {name}") };
+    let mut answer = if let Some(node) = &pod.node_name { runs(pod, node, decided) } else { waits(pod, decided) };
+    answer.kind = "Pod";
+    answer.name = name.to_string();
+    Ok(answer)
+}
+
+fn runs(pod: &Pod, node: &Arc<str>, decided: &Decided) -> Answer {
+    let mut answer = Answer {
+        verdict: "bound".to_owned(),
+        message: format!("has its place on {node}"),
+        facts: vec![("node".to_owned(), node.to_string())],
+        ..Answer::default()
+    };
+    if pod.is_protected(decided.now) {
+        answer.facts.push(("protects".to_owned(), "its node from disruption (karpenter.sh/do-not-disrupt)".to_owned()));
+    }
+    if let DoNotDisrupt::Invalid(value) = &pod.do_not_disrupt {
+        answer.facts.push(("warning".to_owned(), format!("karpenter.sh/do-not-disrupt: {value:?} means nothing")));
+    }
+    let found = decided.cluster.snapshot.node(node);
+    let claim = found.and_then(|node| decided.cluster.snapshot.claims_of(node).next());
+    if let Some(verdict) = claim.and_then(|claim| decided.round.verdicts.get(claim.name())) {
+        answer.facts.push(("its node".to_owned(), verdict.to_string()));
+    }
+    answer
+}
+
+fn waits(pod: &Pod, decided: &Decided) -> Answer {
+    let answer = |verdict: &str, message: String| Answer { verdict: verdict.to_owned(), message, ..Answer::default() };
+    let is_it = |other: &&Arc<Pod>| other.meta.name == pod.meta.name;
+    let schedule = &decided.schedule;
+    if let Some(on) = schedule.on_existing.iter().find(|on| on.pods.iter().any(|other| is_it(&other))) {
+        return answer("fits", format!("there is room for it on {}", on.host.name()));
+    }
+    if let Some(claim) = schedule.new_claims.iter().find(|claim| claim.pods.iter().any(|other| is_it(&other))) {
+        let claim = super::schedule::ClaimReport::of(claim);
+        let message = format!("a node of {} is launched for it: {}", claim.pool, claim.options_text());
+        return answer("planned", message);
+    }
+    if let Some((pod, why)) = schedule.unplaced.iter().find(|(other, _)| is_it(&other)) {
+        let report = UnplacedReport::of(pod, why);
+        return Answer { unplaced: Some(report), ..answer(why.overall.id(), why.to_string()) };
+    }
+    let why = match () {
+        () if pod.is_terminal() => "it has ended",
+        () if pod.meta.is_deleting() => "it is being deleted",
+        () if pod.is_of_daemon_set() => {
+            "it belongs to a DaemonSet: it waits for its own node, and no node is launched for it"
+        }
+        () if pod.nominated_node.is_some() => "the scheduler is making room for it by preemption",
+        () if !pod.unschedulable => {
+            "the scheduler has not said that it is unschedulable (gated pods wait for their gates)"
+        }
+        () => "it is a mirror of a static pod",
+    };
+    answer("not_considered", format!("needs nothing from Kerf: {why}"))
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        let mut text = format!("{} {}: {}\n", self.kind, self.name, self.message);
+        if let Some(unplaced) = &self.unplaced {
+            text = format!("{} {}", self.kind, unplaced.lines());
+        }
+        let width = self.facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (name, value) in &self.facts {
+            text.push_str(&format!("  {name:<width$}  {value}\n"));
+        }
+        if let Some(plan) = &self.plan {
+            text.push_str(&plan.lines("  "));
+        }
+        if let Some(meaning) = self.meaning {
+            text.push_str(&format!("Reason: {meaning} [{}]\n", self.verdict));
+        }
+        if let Some(remedy) = self.remedy {
+            text.push_str(&format!("What to do: {remedy}\n"));
+        }
+        text
+    }
+}

@@ -1,0 +1,181 @@
+//! Commands that look at a cluster, on the dumps that come with Kerf and on small ones.
+
+use serde_json::{Value, json};
+
+use super::harness::{kerf, pool, repository};
+
+const UNDERUSED: &str = "-f examples/dumps/underused --at 2026-11-16T20:00:00Z";
+
+fn answer(command: &str) -> Value {
+    kerf(&format!("{command} -o json")).current_dir(&repository()).run().json()
+}
+
+fn labels<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+    list.as_array().unwrap().iter().map(|item| item[field].as_str().unwrap()).collect()
+}
+
+#[test]
+fn schedule_says_what_to_launch_and_why_a_pod_has_no_place_per_pool() {
+    let run = kerf("schedule -f examples/dumps/pending -o json").current_dir(&repository()).exits(1);
+    let report = run.json();
+    let mut pools = labels(&report["claims"], "pool");
+    pools.sort_unstable();
+    assert_eq!(pools, ["batch", "general"]);
+    for claim in report["claims"].as_array().unwrap() {
+        assert!(!claim["options"].as_array().unwrap().is_empty() && !claim["pods"].as_array().unwrap().is_empty());
+    }
+    let [giant] = report["unplaced"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!(giant["pod"], "shop/giant");
+    assert_eq!(giant["pools"]["batch"]["reason"], "taint");
+    assert_eq!(giant["pools"]["general"]["reason"], "resources");
+    let message = giant["pools"]["general"]["message"].as_str().unwrap();
+    assert!(message.contains("c-16x-amd64-linux") && message.contains("15900m"), "the nearest miss: {message}");
+    assert_eq!(report["assumptions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn schedule_is_well_when_every_pod_has_a_place_and_says_so_when_none_waits() {
+    let pods = |count: u32| {
+        let pod = |number| {
+            format!(
+                "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}}}\nspec: {{containers: [{{name: c, resources: {{requests: {{cpu: 1}}}}}}]}}\n"
+            )
+        };
+        pool("a", "") + &(0..count).map(pod).collect::<String>()
+    };
+    for policy in ["best", "compatible"] {
+        let report = kerf(&format!("schedule -f - --policy {policy} -o json")).stdin(pods(3)).exits(0).json();
+        let placed: usize =
+            report["claims"].as_array().unwrap().iter().map(|claim| claim["pods"].as_array().unwrap().len()).sum();
+        assert_eq!(placed, 3, "{report}");
+    }
+    assert!(kerf("schedule -f -").stdin(pods(0)).exits(0).stdout.starts_with("No pod needs a place.\n"));
+    kerf("schedule -f - --catalogue nowhere.json").stdin(pods(1)).exits(2);
+    kerf("schedule -f - --catalogue ec2-like").stdin(pods(1)).exits(0);
+}
+
+/// An overlay that gives every type a device makes room for a pod that asks for it.
+#[test]
+fn schedule_puts_overlays_on_the_catalogue() {
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, resources: {requests: {example.com/slots: 1}}}]}\n";
+    let overlay = "---\napiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\nspec: {requirements: [], capacity: {example.com/slots: 2}}\n";
+    kerf("schedule -f -").stdin(format!("{}{pod}", pool("a", ""))).exits(1);
+    kerf("schedule -f -").stdin(format!("{}{pod}{overlay}", pool("a", ""))).exits(0);
+}
+
+#[test]
+fn plan_says_what_goes_in_order_and_gives_every_claim_a_verdict() {
+    let plan = answer(&format!("plan {UNDERUSED}"));
+    assert_eq!(labels(&plan["moves"], "reason"), ["Empty", "Underutilized"]);
+    assert_eq!(plan["moves"][0]["nodes"][0]["node"], "empty");
+    assert_eq!(plan["moves"][1]["landsOn"]["busy"], json!(["shop/api-1"]));
+    let verdicts = plan["verdicts"].as_object().unwrap();
+    assert_eq!(verdicts.len(), 4, "one for every claim: {verdicts:?}");
+    assert_eq!(verdicts["claim-held"]["verdict"], "protected_pod");
+    assert!(verdicts["claim-held"]["remedy"].is_string());
+    assert_eq!(plan["unplaced"][0]["pod"], "shop/gpu");
+}
+
+/// The budget of the pool allows nothing in working hours.
+#[test]
+fn plan_waits_for_the_budget_and_says_when_it_opens() {
+    let plan = answer("plan -f examples/dumps/underused --at 2026-11-16T12:00:00Z --next 1");
+    assert_eq!(plan["moves"], json!([]));
+    assert_eq!(plan["verdicts"]["claim-empty"]["verdict"], "budget_spent");
+    let [later] = plan["later"].as_array().unwrap().as_slice() else { panic!("{plan}") };
+    assert_eq!(later["at"], "2026-11-16T17:00:00Z");
+    assert_eq!(labels(&later["moves"], "reason"), ["Empty", "Underutilized"]);
+}
+
+#[test]
+fn why_answers_for_every_kind_and_agrees_with_the_plan() {
+    let verdict = |command: &str| answer(&format!("why {command} {UNDERUSED}"))["verdict"].clone();
+    assert_eq!(verdict("node empty"), "go");
+    assert_eq!(verdict("node held"), "protected_pod");
+    assert_eq!(verdict("nodeclaim claim-held"), "protected_pod");
+    assert_eq!(verdict("node control-plane"), "not_ours");
+    assert_eq!(verdict("nodepool general"), "usable");
+    assert_eq!(verdict("pod gpu -n shop"), "no_place");
+    assert_eq!(verdict("pod shop/db-1"), "bound");
+    let gone = answer(&format!("why node empty {UNDERUSED}"));
+    assert_eq!(gone["plan"]["nodes"][0]["node"], "empty");
+    let run = kerf(&format!("why node nobody {UNDERUSED}")).current_dir(&repository()).exits(2);
+    assert_eq!(run.stderr, "kerf: there is no node nobody\n");
+}
+
+#[test]
+fn why_says_what_a_waiting_pod_will_get() {
+    let plan = |pod: &str| answer(&format!("why pod {pod} -f examples/dumps/pending"));
+    assert_eq!(plan("shop/web-1")["verdict"], "planned");
+    assert!(plan("shop/web-1")["message"].as_str().unwrap().contains("general"));
+    assert_eq!(plan("shop/giant")["unplaced"]["pools"]["batch"]["reason"], "taint");
+}
+
+fn budget(budgets: &str) -> (Value, i32) {
+    let text = pool("a", &format!("  disruption: {{consolidateAfter: 0s, budgets: {budgets}}}\n"));
+    let run = kerf("budget a -f - --week --nodes 10 --at 2026-11-16T00:00:00Z -o json").stdin(text).run();
+    (run.json(), run.code)
+}
+
+fn rules(budgets: &str) -> Vec<String> {
+    let (report, code) = budget(budgets);
+    let rules: Vec<String> = labels(&report["warnings"], "rule").into_iter().map(str::to_owned).collect();
+    assert_eq!(code, i32::from(!rules.is_empty()), "{report}");
+    rules
+}
+
+#[test]
+fn budget_shows_what_is_allowed_when() {
+    let (report, code) =
+        budget("[{nodes: 20%}, {nodes: \"0\", schedule: 0 9 * * mon-fri, duration: 8h, reasons: [Drifted]}]");
+    assert_eq!(code, 0, "{report}");
+    let calendar = report["calendar"].as_array().unwrap();
+    assert_eq!(calendar.len(), 11);
+    assert_eq!(calendar[1]["from"], "2026-11-16T09:00:00Z");
+    assert_eq!(calendar[1]["allowed"], json!([["Underutilized", 2], ["Empty", 2], ["Drifted", 0], ["Unhealthy", 2]]));
+    assert_eq!(calendar[10]["to"], "2026-11-23T00:00:00Z");
+}
+
+#[test]
+fn budget_warns_of_what_does_not_do_what_it_seems_to() {
+    assert_eq!(rules("[{nodes: 10%}]"), [""; 0]);
+    assert_eq!(rules("[]"), ["no_budgets"]);
+    assert_eq!(rules("[{nodes: \"1\", schedule: '@daily', duration: 1h}]"), ["unlimited_outside"]);
+    assert_eq!(rules("[{nodes: 10%}, {nodes: \"2\", schedule: 0 0 31 2 *, duration: 1h}]"), ["never_active"]);
+    assert_eq!(rules("[{nodes: \"1\"}, {nodes: \"5\", schedule: '@daily', duration: 1h}]"), ["never_counts"]);
+    assert_eq!(rules("[{nodes: \"1\"}, {nodes: \"1\"}]"), ["never_counts"]);
+    assert_eq!(rules("[{nodes: 10%}, {nodes: \"0\", reasons: [Drifted]}]"), ["nothing_ever"]);
+    // Fewer for one reason than for the others is what budgets are for.
+    assert_eq!(rules("[{nodes: \"5\"}, {nodes: \"1\", reasons: [Drifted]}]"), [""; 0]);
+}
+
+#[test]
+fn budget_names_the_windows_that_hold_the_pool_back() {
+    let text = pool("a", "")
+        + "---\napiVersion: karpenter.sh/v1alpha1\nkind: MaintenanceWindow\nmetadata: {name: quiet}\nspec:\n  actions: [Drift]\n  schedules: [{schedule: 0 12 * * *, duration: 1h}]\n";
+    let run = kerf("budget a -f - --at 2026-11-16T00:00:00Z -o json").stdin(text).run();
+    let windows: Vec<Value> =
+        run.json()["calendar"].as_array().unwrap().iter().map(|row| row["windows"].clone()).collect();
+    assert_eq!(windows, [json!([]), json!(["quiet holds back Drift"]), json!([])]);
+}
+
+#[test]
+fn a_dry_freeze_prints_a_window_that_is_valid() {
+    for arguments in ["", "--for 90m --reason why", "-l team=a --actions Drift,Repair --name mine"] {
+        let printed = kerf(&format!("freeze --dry-run {arguments}")).exits(0).stdout;
+        kerf("validate -f - --strict").stdin(&printed).exits(0);
+    }
+    let window = kerf("freeze --dry-run -o json -l team=a --for 2h").exits(0).json();
+    assert_eq!(window["spec"]["selector"], json!({"matchLabels": {"team": "a"}}));
+    assert_eq!(window["spec"]["actions"].as_array().unwrap().len(), 5);
+    kerf("freeze --dry-run -l team").exits(2);
+    kerf("freeze --dry-run --for soon").exits(2);
+}
+
+#[test]
+fn without_a_cluster_it_says_what_to_give() {
+    for command in ["plan", "freeze", "thaw"] {
+        let run = kerf(command).env("KUBECONFIG", "/nowhere").env("KUBERNETES_SERVICE_HOST", "").exits(2);
+        assert!(run.stderr.starts_with("kerf: "), "{command}: {}", run.stderr);
+    }
+}

@@ -1,0 +1,74 @@
+//! One look at the cluster, and the order of the methods.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kerf_model::budget::Allowance;
+
+use crate::context::Context;
+use crate::events;
+use crate::methods::{consolidation, drift, emptiness, rebalance, repair, static_drift};
+use crate::plan::Plan;
+use crate::{Policy, Reason, Round, View};
+
+/// A verdict for every claim of ours, and proposals for those that should go.
+pub fn decide(view: &View<'_>) -> Round {
+    let context = Context::new(view);
+    let mut plan = Plan::new(&context);
+    match view.settings.policy {
+        Policy::Best => best(&mut plan),
+        Policy::Compatible => compatible(&mut plan),
+    }
+    let mut round = plan.finish();
+    round.events = events::all(&context, &round);
+    round
+}
+
+/// Every method is asked in every round. What is broken goes first, then what costs nothing to remove. Drift and
+/// consolidation share what the budgets leave: neither waits for the other to be done.
+fn best(plan: &mut Plan<'_, '_>) {
+    repair::run(plan);
+    emptiness::run(plan);
+    static_drift::run(plan);
+    let reserve = for_drift(plan);
+    consolidation::best(plan, &reserve);
+    drift::run(plan);
+    rebalance::run(plan);
+}
+
+/// The first method that finds work ends the round.
+fn compatible(plan: &mut Plan<'_, '_>) {
+    let found = |plan: &Plan<'_, '_>| !plan.proposals.is_empty();
+    if repair::run(plan) {
+        return;
+    }
+    emptiness::run(plan);
+    if found(plan) || static_drift::run(plan) || drift::run(plan) {
+        return;
+    }
+    rebalance::run(plan);
+    if found(plan) || consolidation::multi(plan) {
+        return;
+    }
+    consolidation::single(plan);
+}
+
+/// How many nodes of each pool consolidation leaves to drift: half of what the budget leaves, and of a single node
+/// whoever did not get the last one.
+fn for_drift(plan: &mut Plan<'_, '_>) -> BTreeMap<Arc<str>, u32> {
+    let drifted = drift::candidates(plan);
+    let pools: BTreeSet<Arc<str>> = drifted.iter().filter_map(|(_, subject)| subject.pool_name.clone()).collect();
+    let mut reserve = BTreeMap::new();
+    for pool in pools {
+        let nodes = match plan.budgets.left(&pool, Reason::Underutilized) {
+            Allowance::Unlimited => 0,
+            Allowance::AtMost(1) => {
+                let last = plan.context.view.memory.moves.iter().rev().find(|step| step.pools.contains(&pool));
+                u32::from(last.is_none_or(|last| last.reason != Reason::Drifted))
+            }
+            Allowance::AtMost(nodes) => nodes.div_ceil(2),
+        };
+        reserve.insert(pool, nodes);
+    }
+    reserve
+}

@@ -1,0 +1,158 @@
+//! What people read in `kubectl describe`: the verdicts again, as events (sheet 03 §14).
+
+use jiff::SignedDuration;
+use kerf_model::budget::Allowance;
+use kerf_model::cluster::ObjectMeta;
+use kerf_model::effect::{Event, EventKind, EventSeverity, EventTarget};
+
+use crate::context::Context;
+use crate::subject::Subject;
+use crate::{Action, KeepReason, Method, Proposal, Round, Verdict};
+
+const BLOCKED: &str = "DisruptionBlocked";
+const UNCONSOLIDATABLE: &str = "Unconsolidatable";
+const REPAIR_BLOCKED: &str = "NodeRepairBlocked";
+const CANDIDATE: &str = "ConsolidationCandidate";
+
+/// How a reason is told.
+enum Telling {
+    /// It passes by itself, or is told elsewhere.
+    Not,
+    Blocked,
+    Unconsolidatable,
+    RepairBlocked,
+}
+
+pub(crate) fn all(context: &Context<'_>, round: &Round) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (subject, verdict) in context.subjects.iter().zip(round.verdicts.values()) {
+        match verdict {
+            Verdict::Keep(reason) => tell(subject, reason, &mut events),
+            Verdict::Go { .. } | Verdict::UnderWay { .. } | Verdict::Leaving => {}
+        }
+    }
+    for proposal in &round.proposals {
+        announce(context, proposal, &mut events);
+    }
+    for ((pool, reason), using) in &round.budgets {
+        if using.nodes > 0
+            && using.allowed == Allowance::AtMost(0)
+            && let Some(stored) = context.view.snapshot.pool(pool)
+        {
+            let text = format!("no disruption is allowed for {reason} now, because of a disruption budget");
+            let mut event = event(EventKind::NodePool, &stored.meta, BLOCKED, text);
+            event.dedupe = reason.label().to_owned();
+            event.interval = SignedDuration::from_mins(1);
+            events.push(event);
+        }
+    }
+    events
+}
+
+fn tell(subject: &Subject<'_>, reason: &KeepReason, events: &mut Vec<Event>) {
+    let (name, interval, severity) = match telling(reason) {
+        Telling::Not => return,
+        Telling::Blocked => (BLOCKED, SignedDuration::from_mins(2), EventSeverity::Normal),
+        Telling::Unconsolidatable => (UNCONSOLIDATABLE, SignedDuration::from_mins(15), EventSeverity::Normal),
+        Telling::RepairBlocked => (REPAIR_BLOCKED, SignedDuration::from_mins(15), EventSeverity::Warning),
+    };
+    let node = subject.node.map(|node| (EventKind::Node, &node.meta));
+    let pool = subject.stored.filter(|_| name == REPAIR_BLOCKED).map(|stored| (EventKind::NodePool, &stored.meta));
+    for (kind, meta) in node.into_iter().chain([(EventKind::NodeClaim, &subject.claim.meta)]).chain(pool) {
+        let mut event = event(kind, meta, name, reason.to_string());
+        // By its category: a number that changes makes no new event, another reason does.
+        reason.label().clone_into(&mut event.dedupe);
+        event.interval = interval;
+        event.severity = severity;
+        events.push(event);
+    }
+}
+
+fn announce(context: &Context<'_>, proposal: &Proposal, events: &mut Vec<Event>) {
+    let is_replace = matches!(proposal.action, Action::Replace(_));
+    if !is_replace || !matches!(proposal.method, Method::MultiNode | Method::SingleNode) {
+        return;
+    }
+    let count = proposal.candidates.len();
+    let part = if count == 1 { String::new() } else { format!(" as part of {count} nodes") };
+    let savings = proposal.savings.map_or(String::new(), |savings| format!(", saving {savings} $ per hour"));
+    let text = format!("{} {}{part}{savings}", proposal.reason, proposal.action.label());
+    let subjects = proposal.claims().filter_map(|claim| context.subject(claim));
+    for subject in subjects {
+        let node = subject.node.map(|node| (EventKind::Node, &node.meta));
+        for (kind, meta) in node.into_iter().chain([(EventKind::NodeClaim, &subject.claim.meta)]) {
+            events.push(event(kind, meta, CANDIDATE, text.clone()));
+        }
+    }
+}
+
+fn event(kind: EventKind, about: &ObjectMeta, reason: &'static str, message: String) -> Event {
+    Event {
+        about: EventTarget { kind, target: about.into() },
+        severity: EventSeverity::Normal,
+        reason,
+        dedupe: message.clone(),
+        message,
+        interval: SignedDuration::from_mins(2),
+    }
+}
+
+fn telling(reason: &KeepReason) -> Telling {
+    match reason {
+        KeepReason::NotLaunched
+        | KeepReason::Rebooting
+        | KeepReason::Replacement { .. }
+        | KeepReason::NotSettled { .. }
+        | KeepReason::StaticPool { .. }
+        | KeepReason::Tolerated { .. }
+        | KeepReason::Destination { .. }
+        | KeepReason::NextRound
+        | KeepReason::NotExamined
+        | KeepReason::PdbTaken { .. }
+        | KeepReason::BudgetSpent { .. } => Telling::Not,
+        KeepReason::NoNode
+        | KeepReason::NotRegistered
+        | KeepReason::NotInitialized
+        | KeepReason::Nominated { .. }
+        | KeepReason::DoNotDisrupt { .. }
+        | KeepReason::DoNotRepair
+        | KeepReason::ProtectedPod { .. }
+        | KeepReason::PdbBlocks { .. }
+        | KeepReason::SeveralPdbs { .. }
+        | KeepReason::Window { .. }
+        | KeepReason::NoPool
+        | KeepReason::PoolMissing { .. }
+        | KeepReason::PoolInvalid { .. }
+        | KeepReason::NoInstanceTypes { .. }
+        | KeepReason::PoolDisabled { .. }
+        | KeepReason::DisruptionDisabled { .. }
+        | KeepReason::DriftDisabled { .. }
+        | KeepReason::BackedOff { .. }
+        | KeepReason::Baking { .. }
+        | KeepReason::RolloutHalted { .. }
+        | KeepReason::StaticScalesDown { .. }
+        | KeepReason::StaticAtLimit { .. }
+        | KeepReason::RepairNeedsDeadline { .. } => Telling::Blocked,
+        KeepReason::DoNotConsolidate
+        | KeepReason::ConsolidationDisabled { .. }
+        | KeepReason::OnlyWhenEmpty { .. }
+        | KeepReason::RecentlyMoved { .. }
+        | KeepReason::BuffersHere { .. }
+        | KeepReason::PodsHaveNoPlace { .. }
+        | KeepReason::DestinationNotReady { .. }
+        | KeepReason::TooManyReplacements { .. }
+        | KeepReason::UnknownType
+        | KeepReason::NoCapacityType
+        | KeepReason::NoZone
+        | KeepReason::UnknownPrice
+        | KeepReason::NoCheaper { .. }
+        | KeepReason::MinValues { .. }
+        | KeepReason::SpotToSpotDisabled
+        | KeepReason::TooFewSpotTypes { .. }
+        | KeepReason::SameType
+        | KeepReason::BelowFloor { .. }
+        | KeepReason::BelowScore { .. }
+        | KeepReason::WouldBeUndone => Telling::Unconsolidatable,
+        KeepReason::TooManyUnhealthy { .. } => Telling::RepairBlocked,
+    }
+}

@@ -1,0 +1,55 @@
+//! Which nodes stay, which go, and why.
+//!
+//! [`decide`] looks at the cluster once and gives a [`Round`]: exactly one [`Verdict`] for every claim that is ours, and
+//! [`Proposal`]s for those that should go: sick nodes repaired, empty ones deleted, drifted ones replaced, underused
+//! ones deleted or replaced by something cheaper. Whoever executes a proposal holds it for [`Proposal::hold`], asks
+//! [`validate`] what the cluster says then, and does what the [`Approved`] proposal says: replacement first.
+//!
+//! Everything is an argument: what the cluster shows ([`View::snapshot`]), what an operator set ([`Settings`]), what the
+//! executor remembers ([`Memory`]), the time. The same view gives the same round, to the byte.
+//!
+//! Must never know: Kubernetes objects, a cloud, a clock, randomness, IO, a logger; and how a proposal is executed.
+//!
+//! Start with [`decide`], which is the order of the methods; what stands before every method is in `gates.rs`.
+
+mod budgets;
+mod context;
+mod cost;
+mod decide;
+mod events;
+mod gates;
+mod hash;
+mod ledger;
+mod limits;
+mod memory;
+mod methods;
+mod parallel;
+mod pdb;
+mod plan;
+mod prices;
+mod proposal;
+mod reason;
+mod rollout;
+mod round;
+mod settings;
+mod statics;
+mod subject;
+mod validate;
+mod verdict;
+mod view;
+mod what_if;
+mod windows;
+
+pub use decide::decide;
+pub use memory::{BackOff, Held, Memory, Move, Rollout, Running};
+pub use methods::repair::{InvalidPolicies, Policies as RepairPolicies};
+pub use proposal::{Action, Candidate, LandsOn, Method, Proposal, ProposalId, TerminateFirst};
+pub use reason::{KeepReason, ReasonText};
+pub use round::{BudgetUse, Round, Work};
+pub use settings::{Floor, Gates, Ledger, Policy, RebalanceAction, Settings, Waves};
+pub use validate::{Approved, Objection, ObjectionKind, Withdrawn, validate, validate_all};
+pub use verdict::Verdict;
+pub use view::View;
+
+/// Why nodes are disrupted, as budgets and metrics know it.
+pub use kerf_model::budget::DisruptionReason as Reason;

@@ -1,0 +1,118 @@
+//! The Balanced policy: a move must save as large a share of its pool's cost as half of the share that it disrupts
+//! (sheet 03 §8.10).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kerf_model::node_pool::ConsolidationPolicy;
+use kerf_model::price::Price;
+
+use super::pool_names;
+use crate::KeepReason;
+use crate::context::Context;
+use crate::subject::Subject;
+
+/// Half of the share; the reference's `k` is 2 and cannot be set.
+pub(crate) const THRESHOLD: f64 = 0.5;
+
+/// What the Balanced pools cost and what disrupting all of each would cost.
+pub(crate) struct Totals(BTreeMap<Arc<str>, Total>);
+
+#[derive(Default)]
+struct Total {
+    price: f64,
+    disruption: f64,
+}
+
+impl Totals {
+    pub(crate) fn of(context: &Context<'_>) -> Self {
+        let mut pools: BTreeMap<Arc<str>, Total> = BTreeMap::new();
+        for subject in context.subjects.iter().filter(|subject| is_balanced(subject)) {
+            let Some(pool) = &subject.pool_name else { continue };
+            let total = pools.entry(Arc::clone(pool)).or_default();
+            total.price += subject.price.map_or(0.0, dollars);
+            total.disruption += subject.reschedule_cost;
+        }
+        Self(pools)
+    }
+
+    /// Whether every Balanced pool that nodes are taken from agrees. Deleting a node surely saves, even if nobody knows
+    /// how much: then there is nothing to weigh.
+    pub(crate) fn approve(
+        &self,
+        subjects: &[&Subject<'_>],
+        savings: Option<Price>,
+        deletes: bool,
+    ) -> Result<(), KeepReason> {
+        let Some(savings) = savings.map(dollars) else {
+            return if deletes { Ok(()) } else { Err(KeepReason::UnknownPrice) };
+        };
+        let price = |subject: &&&Subject<'_>| subject.price.map_or(0.0, dollars);
+        let all: f64 = subjects.iter().map(|subject| price(&subject)).sum();
+        for pool in pool_names(subjects) {
+            let Some(total) = self.0.get(pool) else { continue };
+            let own = || subjects.iter().filter(|subject| subject.pool_name.as_ref() == Some(pool));
+            let share = own().map(|subject| price(&subject)).sum::<f64>() / all;
+            let disruption: f64 = own().map(|subject| subject.reschedule_cost).sum();
+            let score = score(savings * share, disruption, total);
+            if score < THRESHOLD {
+                return Err(KeepReason::BelowScore { pool: Arc::clone(pool), score, threshold: THRESHOLD });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn score(savings: f64, disruption: f64, total: &Total) -> f64 {
+    if savings <= 0.0 || savings.is_nan() {
+        return 0.0;
+    }
+    if disruption <= 0.0 {
+        return f64::INFINITY;
+    }
+    if total.price <= 0.0 || total.disruption <= 0.0 {
+        return 0.0;
+    }
+    (savings / total.price) / (disruption / total.disruption)
+}
+
+fn is_balanced(subject: &Subject<'_>) -> bool {
+    subject.pool().is_some_and(|pool| pool.disruption.policy == ConsolidationPolicy::Balanced)
+}
+
+fn dollars(price: Price) -> f64 {
+    price.micros() as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(savings: f64, disruption: f64, total: (f64, f64), expected: f64) {
+        let found = score(savings, disruption, &Total { price: total.0, disruption: total.1 });
+        assert!((found - expected).abs() < 0.005, "{savings}/{disruption} of {total:?}: {found}, not {expected}");
+        assert_eq!(found >= THRESHOLD, expected >= THRESHOLD);
+    }
+
+    /// Sheet 03 case 77.
+    #[test]
+    fn case_77_a_move_scores_its_share_of_cost_by_its_share_of_disruption() {
+        check(7.26, 4.0, (58.08, 90.0), 2.8125);
+        check(4.84, 5.0, (58.08, 90.0), 1.5);
+        check(2.42, 9.0, (58.08, 90.0), 0.41667);
+        check(0.0, 11.0, (58.08, 90.0), 0.0);
+        check(2.42, 9.0, (48.40, 90.0), 0.5);
+        check(4.84, 5.0, (58.08, 117.0), 1.95);
+        check(4.84, 32.0, (58.08, 117.0), 0.3047);
+    }
+
+    /// Sheet 03 case 78.
+    #[test]
+    fn case_78_the_score_does_not_depend_on_scale_and_nothing_known_is_nothing_saved() {
+        check(72.6, 40.0, (580.8, 900.0), 2.8125);
+        check(58.08, 90.0, (58.08, 90.0), 1.0);
+        check(f64::NAN, 4.0, (58.08, 90.0), 0.0);
+        check(4.84, 5.0, (0.0, 90.0), 0.0);
+        assert_eq!(score(1.0, 0.0, &Total { price: 1.0, disruption: 1.0 }), f64::INFINITY);
+    }
+}

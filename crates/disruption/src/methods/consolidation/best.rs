@@ -1,0 +1,194 @@
+//! Every candidate is examined alone, then moves are put together that do not stand in each other's way.
+//!
+//! First nodes that can go without anything being launched, as many together as fit: removing one more of them never
+//! has to be undone by the next round. Then several nodes replaced by fewer or cheaper ones. Then single nodes replaced
+//! by cheaper ones. Each step is simulated on top of those before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kerf_model::price::Price;
+
+use super::{MAX_NODES, Moved, Totals, candidates, find, price_of, propose};
+use crate::parallel::in_parallel;
+use crate::plan::{Plan, Tally};
+use crate::subject::Subject;
+use crate::{Action, KeepReason, Method, Reason};
+
+/// After so many nodes in a row that do not fit a set any more, the set is full.
+const MISSES: usize = 4;
+/// How many moves of several nodes one round looks for. Each takes the best of some prefixes; more come next round.
+const JOINT_MOVES: usize = 4;
+/// Replacing more nodes than this together is as good in several moves, and takes longer to find.
+const MAX_REPLACED: usize = 32;
+
+/// A candidate with what it would come to alone.
+struct Examined<'c, 'a> {
+    at: usize,
+    subject: &'c Subject<'a>,
+    alone: Result<Moved, KeepReason>,
+}
+
+/// `reserve` says how many nodes of a pool are left to others.
+pub(crate) fn run(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) {
+    let eligible = candidates(plan);
+    plan.count_eligible(Method::SingleNode, eligible.len());
+    plan.count_eligible(Method::MultiNode, eligible.len());
+    let mut kept_back = Tally::default();
+    for (pool, nodes) in reserve {
+        kept_back.keep_back(pool, *nodes);
+    }
+    let mut within = Vec::new();
+    for (at, subject) in eligible {
+        match plan.admits(&kept_back, subject, Reason::Underutilized) {
+            Ok(()) => within.push((at, subject)),
+            Err(reason) => plan.keep(at, reason),
+        }
+    }
+    let totals = Totals::of(plan.context);
+    let alone = in_parallel(&within, |(_, subject)| find(plan, &totals, &[*subject]));
+    let examined: Vec<Examined<'_, '_>> =
+        within.into_iter().zip(alone).map(|((at, subject), alone)| Examined { at, subject, alone }).collect();
+    delete_together(plan, &totals, &examined, &kept_back);
+    replace_together(plan, &totals, &examined, &kept_back);
+    replace_alone(plan, &totals, &examined, &kept_back);
+    for one in examined {
+        if plan.is_open(one.at) {
+            let still = plan.admits(&kept_back, one.subject, Reason::Underutilized);
+            let reason = one.alone.err().or(still.err()).unwrap_or(KeepReason::NextRound);
+            plan.keep(one.at, reason);
+        }
+    }
+}
+
+fn is_delete(one: &&Examined<'_, '_>) -> bool {
+    one.alone.as_ref().is_ok_and(|moved| matches!(moved.action, Action::Delete))
+}
+
+/// Sets of nodes that can all go with nothing launched.
+fn delete_together<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
+    let mut open: Vec<&Examined<'_, 'a>> = examined.iter().filter(is_delete).collect();
+    while let Some((set, moved)) = grow(plan, totals, &open, kept_back) {
+        propose(plan, set, moved);
+        open.retain(|one| plan.is_open(one.at));
+    }
+}
+
+/// Adds nodes as long as all of them together can go, in steps that double while it works and halve where it does not.
+fn grow<'c, 'a>(
+    plan: &Plan<'_, 'a>,
+    totals: &Totals,
+    open: &[&Examined<'c, 'a>],
+    kept_back: &Tally<'a>,
+) -> Option<(Vec<&'c Subject<'a>>, Moved)> {
+    let mut set: Vec<&Subject<'a>> = Vec::new();
+    let mut best: Option<Moved> = None;
+    let mut tally = kept_back.clone();
+    let (mut next, mut step, mut misses) = (0, open.len().min(MAX_NODES), 0);
+    while next < open.len() && set.len() < MAX_NODES && misses < MISSES {
+        let mut trial = set.clone();
+        let mut spent = tally.clone();
+        let end = (next + step).min(open.len());
+        for one in &open[next..end] {
+            if trial.len() < MAX_NODES && plan.admits(&spent, one.subject, Reason::Underutilized).is_ok() {
+                spent.add(plan, one.subject);
+                trial.push(one.subject);
+            }
+        }
+        if trial.len() == set.len() {
+            next = end;
+            continue;
+        }
+        // Most sets that are too large are found out without planning what to launch for them.
+        let moving: Vec<_> = trial.iter().flat_map(|subject| plan.context.moving(subject)).collect();
+        let may_fit = trial.len() == 1 || plan.simulator.may_fit(&trial, &moving);
+        let found = may_fit
+            .then(|| find(plan, totals, &trial).ok())
+            .flatten()
+            .filter(|moved| matches!(moved.action, Action::Delete));
+        match found {
+            Some(moved) => {
+                (set, best, tally) = (trial, Some(moved), spent);
+                (next, step) = (end, step * 2);
+            }
+            None if step == 1 => {
+                next += 1;
+                misses += 1;
+            }
+            None => step /= 2,
+        }
+    }
+    best.map(|moved| (set, moved))
+}
+
+/// Several nodes that are cheaper as others: the best prefix of all that are left, and of those of each pool.
+fn replace_together<'a>(
+    plan: &mut Plan<'_, 'a>,
+    totals: &Totals,
+    examined: &[Examined<'_, 'a>],
+    kept_back: &Tally<'a>,
+) {
+    for _ in 0..JOINT_MOVES {
+        let open: Vec<&Examined<'_, 'a>> = examined.iter().filter(|one| plan.is_open(one.at)).collect();
+        let mut lists: BTreeMap<Option<&Arc<str>>, Vec<&Examined<'_, 'a>>> = BTreeMap::new();
+        for one in &open {
+            lists.entry(one.subject.pool_name.as_ref()).or_default().push(one);
+        }
+        if lists.len() > 1 {
+            lists.insert(None, open);
+        }
+        let prefixes: Vec<Vec<&Examined<'_, 'a>>> =
+            lists.values().flat_map(|list| prefixes(plan, list, kept_back)).collect();
+        let found = in_parallel(&prefixes, |prefix| worth_more_than_alone(plan, totals, prefix));
+        let best = prefixes.iter().zip(found).filter_map(|(prefix, moved)| Some((prefix, moved?)));
+        // Of equals the first, which is the smaller.
+        let best = best.reduce(|best, other| if other.1.savings > best.1.savings { other } else { best });
+        let Some((prefix, moved)) = best else { return };
+        propose(plan, prefix.iter().map(|one| one.subject).collect(), moved);
+    }
+}
+
+/// Of 2, 4, 8, … nodes, as far as budgets allow.
+fn prefixes<'e, 'c, 'a>(
+    plan: &Plan<'_, 'a>,
+    list: &[&'e Examined<'c, 'a>],
+    kept_back: &Tally<'a>,
+) -> Vec<Vec<&'e Examined<'c, 'a>>> {
+    let mut tally = kept_back.clone();
+    let mut within: Vec<&'e Examined<'c, 'a>> = Vec::new();
+    for one in list {
+        if within.len() < MAX_REPLACED && plan.admits(&tally, one.subject, Reason::Underutilized).is_ok() {
+            tally.add(plan, one.subject);
+            within.push(one);
+        }
+    }
+    let lengths = std::iter::successors(Some(2_usize), |length| Some(length * 2));
+    let mut prefixes: Vec<Vec<&'e Examined<'c, 'a>>> =
+        lengths.take_while(|length| *length < within.len()).map(|length| within[..length].to_vec()).collect();
+    if within.len() > 1 {
+        prefixes.push(within);
+    }
+    prefixes
+}
+
+/// The move of all of them, if it saves more than the moves of each.
+fn worth_more_than_alone<'a>(plan: &Plan<'_, 'a>, totals: &Totals, prefix: &[&Examined<'_, 'a>]) -> Option<Moved> {
+    let subjects: Vec<_> = prefix.iter().map(|one| one.subject).collect();
+    price_of(&subjects)?;
+    let moved = find(plan, totals, &subjects).ok()?;
+    let mut savings = prefix.iter().filter_map(|one| one.alone.as_ref().ok()?.savings);
+    let alone = savings.try_fold(Price::ZERO, Price::checked_add)?;
+    moved.savings.is_some_and(|savings| savings > alone).then_some(moved)
+}
+
+fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
+    for one in examined.iter().filter(|one| one.alone.is_ok()) {
+        if !plan.is_open(one.at) || plan.admits(kept_back, one.subject, Reason::Underutilized).is_err() {
+            continue;
+        }
+        // What others of this round have taken may be what it counted on.
+        if let Ok(moved) = find(plan, totals, &[one.subject]) {
+            propose(plan, vec![one.subject], moved);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a look at the cluster came to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kerf_model::budget::Allowance;
+use kerf_model::effect::Event;
+
+use crate::{Method, Proposal, Reason, Verdict};
+
+#[derive(Debug, Clone, Default)]
+pub struct Round {
+    /// By claim name: exactly one for every claim of ours.
+    pub verdicts: BTreeMap<Arc<str>, Verdict>,
+    /// Disjoint: no two remove the same node, and together they break no budget and count on no room twice. In the order
+    /// in which they should be started.
+    pub proposals: Vec<Proposal>,
+    /// What people should be told on the objects; equal ones are sent once per their interval.
+    pub events: Vec<Event>,
+    /// By pool and reason, for gauges.
+    pub budgets: BTreeMap<(Arc<str>, Reason), BudgetUse>,
+    /// How many nodes each method could have chosen, before budgets and what-ifs.
+    pub eligible: BTreeMap<Method, u32>,
+    /// When something that was held back by time becomes possible.
+    pub wake: Option<Timestamp>,
+    pub work: Work,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetUse {
+    /// Nodes that count.
+    pub nodes: u32,
+    pub allowed: Allowance,
+    /// Nodes that are disrupted or broken already.
+    pub consuming: u32,
+}
+
+/// How much was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    pub candidates: u32,
+    /// What-ifs that were simulated.
+    pub what_ifs: u32,
+    /// What-ifs that were settled without simulating.
+    pub pruned: u32,
+    /// Moves that Balanced scoring approved and refused.
+    pub approved: u32,
+    pub rejected: u32,
+}
+
+impl BudgetUse {
+    /// What is left.
+    pub fn remaining(&self) -> Allowance {
+        self.allowed.minus(self.consuming)
+    }
+}

@@ -1,0 +1,271 @@
+//! What would become of the pods if these nodes went. The only place that asks the scheduler.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use kerf_model::cluster::{InstanceType, ObjectName, Pod, condition_kind as kind};
+use kerf_scheduling::{Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced};
+
+use crate::subject::Subject;
+use crate::{KeepReason, LandsOn, Policy, View};
+
+/// So many pods are named in a reason.
+const SHOWN_PODS: usize = 5;
+/// More pods of others than this are not placed again in every what-if: they are placed once, and what they land on is
+/// closed to the rest. A storm of drift has thousands on their way.
+const MOST_CARRIED: usize = 500;
+
+/// For asking what fits without launching anything.
+static NOTHING: BTreeMap<Arc<str>, Arc<[InstanceType]>> = BTreeMap::new();
+
+/// The cluster as what-ifs see it: without what is going, and with those pods looking for a place.
+pub(crate) struct Simulator<'a> {
+    view: View<'a>,
+    prepared: OnceLock<Prepared<'a>>,
+    /// The same without anything to launch.
+    as_it_is: OnceLock<Prepared<'a>>,
+    /// Nodes and unjoined claims that are no destination.
+    gone: BTreeSet<Arc<str>>,
+    /// Pods that wait for a place, and pods of nodes that go anyway: whatever else happens, they need theirs.
+    others: Vec<Arc<Pod>>,
+    /// Uids of those that come from nodes that go anyway.
+    leaving: BTreeSet<Arc<str>>,
+    /// Destinations that moving pods do not count on, by what moves them.
+    settled: Closed,
+    not_drifted: Closed,
+    all: Closed,
+    asked: AtomicU32,
+}
+
+/// Hosts that are closed to pods that would not have to move. Shared, because most what-ifs of a round ask the same.
+type Closed = Arc<BTreeSet<Arc<str>>>;
+
+/// How a what-if is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Destinations {
+    /// Not those inside their `consolidateAfter`: moving pods there would restart their clock.
+    Settled,
+    /// Not those that are to be replaced themselves.
+    NotDrifted,
+    /// All that have room. For repair, and for looking ahead.
+    All,
+}
+
+/// Where the pods would go.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outcome {
+    pub(crate) lands_on: Vec<LandsOn>,
+    /// New nodes that get at least one of the pods.
+    pub(crate) new_claims: Vec<PlannedClaim>,
+}
+
+impl<'a> Simulator<'a> {
+    pub(crate) fn new(
+        view: &View<'a>,
+        subjects: &[Subject<'a>],
+        moving: impl Fn(&Subject<'a>) -> Vec<Arc<Pod>>,
+    ) -> Self {
+        let pending = view.snapshot.pods().filter(|pod| pod.is_provisionable()).cloned();
+        let (mut unsettled, mut drifted) = (BTreeSet::new(), BTreeSet::new());
+        let taken: BTreeSet<Arc<str>> = landing(view).collect();
+        let mut simulator = Self {
+            view: *view,
+            prepared: OnceLock::new(),
+            as_it_is: OnceLock::new(),
+            gone: BTreeSet::new(),
+            others: pending.collect(),
+            leaving: BTreeSet::new(),
+            settled: Closed::default(),
+            not_drifted: Closed::default(),
+            all: Closed::default(),
+            asked: AtomicU32::new(0),
+        };
+        for subject in subjects {
+            let is_under_way = view.memory.command_of(subject.name()).is_some();
+            if subject.is_going() || is_under_way || view.memory.held_of(subject.name()).is_some() {
+                simulator.remove(subject);
+                simulator.carry(moving(subject));
+            }
+            let Some(node) = subject.node else { continue };
+            if subject.settles_at().is_some_and(|until| view.now < until) {
+                unsettled.insert(Arc::clone(node.name()));
+            }
+            if subject.is(kind::DRIFTED) {
+                drifted.insert(Arc::clone(node.name()));
+            }
+        }
+        simulator.settled = Arc::new(&unsettled | &taken);
+        simulator.not_drifted = Arc::new(&drifted | &taken);
+        simulator.all = Arc::new(taken);
+        simulator.settle_others();
+        simulator
+    }
+
+    /// Places the pods of others once and for all if they are many.
+    fn settle_others(&mut self) {
+        if self.others.len() <= MOST_CARRIED {
+            return;
+        }
+        let question = Question { reserved: ReservedMode::Fallback, ..self.question(&[], &[], &self.all) };
+        let schedule = self.solve(&question);
+        self.close(schedule.on_existing.iter().map(|on| Arc::clone(on.host.name())));
+        self.others.clear();
+    }
+
+    /// Nobody else counts on these hosts.
+    fn close(&mut self, hosts: impl Iterator<Item = Arc<str>> + Clone) {
+        for closed in [&mut self.settled, &mut self.not_drifted, &mut self.all] {
+            Arc::make_mut(closed).extend(hosts.clone());
+        }
+    }
+
+    /// From now on the node is no destination.
+    fn remove(&mut self, subject: &Subject<'a>) {
+        self.gone.insert(Arc::clone(subject.name()));
+        self.gone.extend(subject.node.map(|node| Arc::clone(node.name())));
+    }
+
+    /// From now on the pods look for a place in every what-if.
+    fn carry(&mut self, pods: Vec<Arc<Pod>>) {
+        self.leaving.extend(pods.iter().map(|pod| Arc::clone(&pod.meta.uid)));
+        self.others.extend(pods);
+    }
+
+    /// A proposal of this round: its nodes are no destination any more, and what it lands on is spoken for. Its pods are
+    /// carried along only where their places matter to the places of others.
+    pub(crate) fn commit(&mut self, subjects: &[&Subject<'a>], moving: Vec<Arc<Pod>>, outcome: &Outcome) {
+        for subject in subjects {
+            self.remove(subject);
+        }
+        let mut carried: Vec<_> = moving.into_iter().filter(|pod| has_topology(pod)).collect();
+        carried.truncate(MOST_CARRIED.saturating_sub(self.others.len()));
+        self.carry(carried);
+        self.close(outcome.lands_on.iter().map(|lands| Arc::clone(lands.host.name())));
+    }
+
+    /// Whether others of this round count on the host.
+    pub(crate) fn is_taken(&self, host: &str) -> bool {
+        self.all.contains(host)
+    }
+
+    /// Whether some host would do if it were only settled.
+    pub(crate) fn has_unsettled(&self) -> bool {
+        self.settled.len() > self.all.len()
+    }
+
+    pub(crate) fn asked(&self) -> u32 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Where the pods of the nodes would go if those went.
+    ///
+    /// # Errors
+    /// Why they cannot go.
+    pub(crate) fn ask(
+        &self,
+        subjects: &[&Subject<'a>],
+        moving: &[Arc<Pod>],
+        destinations: Destinations,
+    ) -> Result<Outcome, KeepReason> {
+        let closed = match destinations {
+            Destinations::Settled => &self.settled,
+            Destinations::NotDrifted => &self.not_drifted,
+            Destinations::All => &self.all,
+        };
+        let question = Question { reserved: ReservedMode::Fallback, ..self.question(subjects, moving, closed) };
+        judge(self.solve(&question), moving)
+    }
+
+    /// Whether the pods would have a place if the reservation had one more, and nobody fell back from it.
+    pub(crate) fn would_fit_with(&self, reservation: &Arc<str>, subject: &Subject<'a>, moving: &[Arc<Pod>]) -> bool {
+        let credits = BTreeMap::from([(Arc::clone(reservation), 1)]);
+        let asked = self.question(&[subject], moving, &self.all);
+        let question = Question { reserved: ReservedMode::Strict, credits, ..asked };
+        judge(self.solve(&question), moving).is_ok()
+    }
+
+    /// Whether the pods fit on nodes that are there. Says yes a little too often: rules about zones that no node is in yet
+    /// are not known then.
+    pub(crate) fn may_fit(&self, subjects: &[&Subject<'a>], moving: &[Arc<Pod>]) -> bool {
+        let prepared = self.as_it_is.get_or_init(|| self.prepare(&NOTHING));
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let question = self.question(subjects, moving, &self.settled);
+        let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
+        let schedule = prepared.solve(&question);
+        !schedule.unplaced.iter().any(|(pod, _)| names.contains(&pod.meta.name))
+    }
+
+    fn prepare(&self, types: &'a BTreeMap<Arc<str>, Arc<[InstanceType]>>) -> Prepared<'a> {
+        let view = &self.view;
+        let policy = match view.settings.policy {
+            Policy::Best => kerf_scheduling::Policy::Best,
+            Policy::Compatible => kerf_scheduling::Policy::Compatible,
+        };
+        let options = Options { policy, ..view.scheduling };
+        Prepared::new(view.snapshot, Supply { types, rules: view.labels, options })
+    }
+
+    fn question(&self, subjects: &[&Subject<'a>], moving: &[Arc<Pod>], closed: &Closed) -> Question {
+        let mut excluded = self.gone.clone();
+        for subject in subjects {
+            excluded.insert(Arc::clone(subject.name()));
+            excluded.extend(subject.node.map(|node| Arc::clone(node.name())));
+        }
+        Question {
+            pods: self.others.iter().chain(moving).cloned().collect(),
+            excluded,
+            closed_to_moves: Arc::clone(closed),
+            from_leaving: self.leaving.clone(),
+            ..Question::default()
+        }
+    }
+
+    fn solve(&self, question: &Question) -> Schedule {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.prepared.get_or_init(|| self.prepare(self.view.types)).solve(question)
+    }
+}
+
+/// What became of the pods that have to move. What becomes of others is no reason for or against.
+fn judge(schedule: Schedule, moving: &[Arc<Pod>]) -> Result<Outcome, KeepReason> {
+    let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
+    let is_moving = |pod: &Arc<Pod>| names.contains(&pod.meta.name);
+    let unplaced: Vec<_> = schedule.unplaced.iter().filter(|(pod, _)| is_moving(pod)).collect();
+    if !unplaced.is_empty() {
+        return Err(no_place(&unplaced));
+    }
+    let mut outcome = Outcome::default();
+    for on in schedule.on_existing {
+        let pods: Vec<_> = on.pods.into_iter().filter(is_moving).collect();
+        match pods.first() {
+            // Nothing may rest on a node that is still coming up.
+            Some(pod) if !on.is_initialized => {
+                return Err(KeepReason::DestinationNotReady { pod: pod.meta.name.clone(), host: on.host });
+            }
+            Some(_) => outcome.lands_on.push(LandsOn { host: on.host, pods }),
+            None => {}
+        }
+    }
+    outcome.new_claims = schedule.new_claims;
+    outcome.new_claims.retain(|claim| claim.pods.iter().any(is_moving));
+    Ok(outcome)
+}
+
+/// Hosts that held proposals count on. What commands under way count on is nominated.
+fn landing(view: &View<'_>) -> impl Iterator<Item = Arc<str>> {
+    let held = view.memory.held.iter().flat_map(|held| &held.proposal.lands_on);
+    held.map(|lands| Arc::clone(lands.host.name()))
+}
+
+fn has_topology(pod: &Pod) -> bool {
+    let rules = &pod.constraints;
+    !(rules.spread.is_empty() && rules.required_affinity.is_empty() && rules.required_anti_affinity.is_empty())
+}
+
+fn no_place(unplaced: &[&(Arc<Pod>, Arc<Unplaced>)]) -> KeepReason {
+    let shown = unplaced.iter().take(SHOWN_PODS);
+    let pods: Vec<(ObjectName, Arc<str>)> =
+        shown.map(|(pod, why)| (pod.meta.name.clone(), Arc::from(why.to_string()))).collect();
+    KeepReason::PodsHaveNoPlace { more: unplaced.len() - pods.len(), pods }
+}

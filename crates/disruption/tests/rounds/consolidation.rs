@@ -1,0 +1,383 @@
+//! Cases 56 to 71 and 76: what is worth a move.
+
+use crate::fixture::{Fixture, check, check_nodes, show};
+use kerf_disruption::Method;
+use kerf_model::label::{self, capacity_type};
+use kerf_model::price::Price;
+
+#[test]
+fn case_56_a_large_node_with_a_small_pod_is_replaced_by_something_cheaper_as_spot() {
+    let round = check(
+        "type small cpu=4 price=0.10 kind=spot,on-demand
+         type large cpu=16 price=0.80 kind=spot,on-demand
+         type huge cpu=64 price=3.20
+         pool p
+         node a pool=p type=huge cpu=64
+         pod web on=a cpu=3",
+        "single_node_consolidation replace a -> small,large",
+    );
+    let claim = &round.proposals[0].replacements()[0];
+    let kind = claim.requirements().get(label::CAPACITY_TYPE).unwrap();
+    assert_eq!(kind.values(), [capacity_type::SPOT.into()]);
+    assert_eq!(round.proposals[0].savings.unwrap().to_string(), "3.13");
+}
+
+/// The reference refuses because of the worst zone; pinned to a zone that is cheap, the move is safe.
+#[test]
+fn case_57_a_replacement_that_is_dear_in_some_zone_is_pinned_to_another() {
+    let text = "type tiny cpu=4 zone=a,b,c kind=spot price:a=1.0 price:b=0.2 price:c=0.4
+         type small cpu=8 price=0.5
+         pool p
+         node a pool=p type=small cpu=8
+         pod web on=a cpu=3";
+    check(&format!("settings compatible\n{text}"), "a no_cheaper");
+    let round = check(text, "single_node_consolidation replace a -> tiny");
+    let zones = round.proposals[0].replacements()[0].requirements().get(label::ZONE).unwrap().values().to_vec();
+    assert_eq!(zones, ["b".into()]);
+}
+
+#[test]
+fn case_58_spot_prices_do_not_help_a_pool_that_may_not_use_spot() {
+    check(
+        "type tiny cpu=4 kind=spot,on-demand price=0.6
+         type small cpu=8 price=0.5
+         pool p require:kind=on-demand
+         node a pool=p type=small cpu=8
+         pod web on=a cpu=3",
+        "a no_cheaper",
+    );
+}
+
+#[test]
+fn case_59_equal_is_not_cheaper() {
+    let text = "type tiny cpu=4 price=0.5
+         type small cpu=8 price=0.5
+         pool p
+         node a pool=p type=small cpu=8
+         pod web on=a cpu=3";
+    check(text, "a no_cheaper");
+    check(&format!("settings compatible\n{text}"), "a no_cheaper");
+}
+
+#[test]
+fn case_60_cheaper_types_must_satisfy_min_values() {
+    check(
+        "type one cpu=4 price=0.10
+         type two cpu=8 price=0.50
+         type three cpu=16 price=0.90
+         pool p require:type~3
+         node a pool=p type=two cpu=8
+         pod web on=a cpu=3",
+        "a min_values",
+    );
+}
+
+#[test]
+fn case_63_of_two_nodes_of_the_cheapest_type_the_one_with_fewer_pods_goes() {
+    check(
+        "type small cpu=4 price=0.10
+         pool p
+         node a pool=p cpu=4
+         pod web on=a cpu=1 x2
+         node b pool=p cpu=4
+         pod db on=b cpu=1",
+        "single_node_consolidation delete b
+         a destination",
+    );
+}
+
+#[test]
+fn case_64_a_replacement_of_a_type_that_goes_must_be_cheaper_than_keeping_that_node() {
+    let round = Fixture::read(
+        "settings compatible
+         type nano cpu=6 price=0.05
+         type small cpu=6 price=0.10
+         type twoxl cpu=8 price=0.40
+         pool p
+         node a pool=p type=twoxl cpu=8 annotation:x=y
+         pod x on=a cpu=2
+         node b pool=p type=twoxl cpu=8
+         pod y on=b cpu=2
+         node c pool=p type=small cpu=2
+         pod z on=c cpu=2",
+    )
+    .decide();
+    for proposal in round.proposals.iter().filter(|own| own.method == Method::MultiNode) {
+        for claim in proposal.replacements() {
+            assert!(claim.options.iter().all(|option| &*option.instance_type != "small"), "{}", show(&round));
+        }
+    }
+}
+
+/// The reference never launches two; here it does where both together are surely cheaper.
+#[test]
+fn case_65_one_node_becomes_several_only_if_that_is_cheaper() {
+    let text = |price: &str| {
+        format!(
+            "type small cpu=4 price={price}
+             type large cpu=16 price=1.00
+             pool p
+             node a pool=p type=large cpu=16
+             pod x on=a cpu=3 label:app=x apart:host:app=x
+             pod y on=a cpu=3 label:app=x apart:host:app=x"
+        )
+    };
+    check(&text("0.60"), "a too_many_replacements");
+    check(&text("0.20"), "single_node_consolidation replace a -> small -> small");
+    check(&format!("settings compatible\n{}", text("0.20")), "a too_many_replacements");
+}
+
+#[test]
+fn case_66_nothing_rests_on_a_node_that_is_still_starting() {
+    check_nodes(
+        "type small cpu=4 price=0.10
+         pool p
+         node a pool=p cpu=4
+         pod web on=a cpu=3
+         node b pool=p cpu=4 uninitialized",
+        "a destination_not_ready\nb not_initialized",
+    );
+}
+
+/// Pods of nodes that go anyway are no reason to keep others.
+#[test]
+fn case_66_pods_of_leaving_nodes_may_go_to_starting_ones() {
+    check_nodes(
+        "type small cpu=4 price=0.10
+         pool p
+         node gone pool=p cpu=4 deleting
+         pod old on=gone cpu=4
+         node b pool=p cpu=4 uninitialized
+         node a pool=p cpu=4
+         pod web on=a cpu=1
+         node c pool=p cpu=4
+         pod db on=c cpu=2",
+        "a go single_node_consolidation",
+    );
+}
+
+#[test]
+fn case_67_a_destination_inside_its_consolidate_after_is_not_used() {
+    let text = |pool: &str, event: &str| {
+        format!(
+            "type small cpu=4 price=0.10
+             pool p
+             pool q {pool}
+             node a pool=p cpu=4
+             pod web on=a cpu=1
+             node b pool=q cpu=4 pod-event={event}
+             pod db on=b cpu=1"
+        )
+    };
+    check_nodes(&text("after=5m", "1m"), "a no_cheaper\nb not_settled");
+    check_nodes(&text("after=5m", "6m").replace("pod-event=6m", ""), "a go single_node_consolidation");
+    check_nodes(&text("after=Never", "1m"), "a go single_node_consolidation");
+}
+
+/// A cheaper node now and a deletion in a minute would be two moves: one is enough.
+#[test]
+fn a_move_that_would_be_undone_as_soon_as_a_destination_settles_is_not_made() {
+    let text = "type small cpu=4 price=0.10
+         type large cpu=16 price=0.80
+         pool p
+         pool q after=5m
+         node a pool=p type=large cpu=16
+         pod web on=a cpu=1
+         node b pool=q cpu=4 pod-event=1m
+         pod db on=b cpu=1";
+    check_nodes(text, "a would_be_undone");
+    check_nodes(&format!("settings compatible\n{text}"), "a go single_node_consolidation");
+}
+
+#[test]
+fn case_68_a_pod_that_waits_for_ever_does_not_stop_others() {
+    check_nodes(
+        "type small cpu=4 price=0.10
+         pool p
+         pod giant cpu=400
+         node a pool=p cpu=4
+         pod web on=a cpu=1
+         node b pool=p cpu=4
+         pod db on=b cpu=2",
+        "a go single_node_consolidation",
+    );
+    check_nodes(
+        "type small cpu=4 price=0.10 soldout
+         type other cpu=1 price=0.01
+         pool p
+         node a pool=p cpu=4
+         pod web on=a cpu=3
+         node b pool=p cpu=4
+         pod db on=b cpu=2",
+        "a pods_have_no_place",
+    );
+}
+
+#[test]
+fn case_69_rules_between_pods_are_kept() {
+    let text = |rule: &str| {
+        format!(
+            "type small cpu=4 price=0.10
+             pool p
+             node a pool=p cpu=4 zone=a
+             pod x on=a cpu=1 label:app=web {rule}
+             node b pool=p cpu=4 zone=b
+             pod y on=b cpu=1 label:app=web {rule}"
+        )
+    };
+    check_nodes(&text("apart:host:app=web"), "a no_cheaper\nb no_cheaper");
+    check_nodes(&text("spread:zone:1:app=web"), "a no_cheaper\nb no_cheaper");
+    check_nodes(&text(""), "a go single_node_consolidation");
+    // A replacement in the same zone keeps the spread.
+    check_nodes(
+        "type small cpu=4 price=0.10
+         type large cpu=16 price=0.80
+         pool p
+         node a pool=p cpu=16 type=large zone=a
+         pod x on=a cpu=1 label:app=web spread:zone:1:app=web
+         node b pool=p cpu=4 zone=b
+         pod y on=b cpu=1 label:app=web spread:zone:1:app=web",
+        "a go single_node_consolidation\nb no_cheaper",
+    );
+}
+
+#[test]
+fn case_70_and_71_nodes_of_others_are_destinations_and_pods_without_owner_move_too() {
+    check(
+        "type small cpu=4 price=0.10
+         pool p
+         node foreign cpu=8 node-only
+         node a pool=p cpu=4
+         pod naked on=a cpu=1",
+        "single_node_consolidation delete a",
+    );
+}
+
+#[test]
+fn case_76_an_open_reservation_is_used() {
+    let round = check(
+        "type small cpu=4 price=0.10 zone=a kind=on-demand,reserved slots=1
+         pool p
+         node a pool=p cpu=4
+         pod web on=a cpu=3",
+        "single_node_consolidation replace a -> small",
+    );
+    let claim = &round.proposals[0].replacements()[0];
+    assert_eq!(claim.requirements().get(label::CAPACITY_TYPE).unwrap().values(), [capacity_type::RESERVED.into()]);
+    assert_eq!(claim.reservations().len(), 1);
+}
+
+/// Three underutilised nodes into one: the reference's prefix search finds it too.
+#[test]
+fn several_nodes_become_fewer() {
+    let text = "type small cpu=4 price=0.10
+         pool p
+         node a pool=p cpu=4
+         pod x on=a cpu=1
+         node b pool=p cpu=4
+         pod y on=b cpu=1
+         node c pool=p cpu=4
+         pod z on=c cpu=1";
+    check(text, "multi_node_consolidation delete a b\nc destination");
+    check(&format!("settings compatible\n{text}"), "multi_node_consolidation delete a b\nc not_examined");
+}
+
+/// Six half-full nodes of an old type as three of a cheaper one: no single node can go, no replacement of one node pays.
+#[test]
+fn many_nodes_become_some_others() {
+    let nodes: String =
+        (0..6).map(|at| format!("node n{at} pool=p type=old cpu=4\npod p{at} on=n{at} cpu=3\n")).collect();
+    let text = format!("type old cpu=4 price=0.20\ntype new cpu=10 price=0.35\npool p\n{nodes}");
+    let round = Fixture::read(&text).decide();
+    let saved: i64 = round.proposals.iter().filter_map(|own| own.savings).map(Price::micros).sum();
+    assert_eq!(round.proposals[0].method, Method::MultiNode, "{}", show(&round));
+    assert!(saved >= 150_000, "{}", show(&round));
+    let alone = Fixture::read(
+        "type old cpu=4 price=0.20\ntype new cpu=10 price=0.35\npool p\nnode a pool=p type=old cpu=4\npod a on=a cpu=3",
+    );
+    assert_eq!(alone.decide().verdicts["a"].label(), "no_cheaper");
+}
+
+#[test]
+fn savings_must_beat_the_floor() {
+    let text = |settings: &str| {
+        format!(
+            "settings {settings}
+             type tiny cpu=4 price=0.49
+             type small cpu=8 price=0.50
+             pool p
+             node a pool=p type=small cpu=8
+             pod web on=a cpu=3"
+        )
+    };
+    check_nodes(&text("floor=0/0"), "a go single_node_consolidation");
+    check_nodes(&text("floor=0/2"), "a go single_node_consolidation");
+    check_nodes(&text("floor=0/3"), "a below_floor");
+    check_nodes(&text("floor=0.02/0"), "a below_floor");
+}
+
+/// "Do better" 13: what a node costs may be unknown, that it costs something is not.
+#[test]
+fn a_node_of_unknown_price_is_deleted_but_not_replaced() {
+    let text = |pods: &str| {
+        format!(
+            "type small cpu=4 price=0.10 zone=b
+             pool p policy=Balanced
+             node a pool=p cpu=4 zone=a
+             pod web on=a cpu={pods}
+             node b pool=p cpu=4 zone=b annotation:do-not-disrupt=true
+             pod db on=b cpu=2"
+        )
+    };
+    check_nodes(&text("1"), "a go single_node_consolidation");
+    check_nodes(&text("3"), "a unknown_price");
+}
+
+/// "Do better" 1 and 17.
+#[test]
+fn nodes_that_expire_soon_go_first_and_names_decide_between_equals() {
+    let text = |words: &str| {
+        format!(
+            "type small cpu=4 price=0.10
+             pool p budget=1
+             node a pool=p cpu=4 age=1h expire=100h
+             pod x on=a cpu=1 x2
+             node b pool=p cpu=4 {words}
+             pod y on=b cpu=1 x2
+             node c pool=p cpu=4 annotation:do-not-disrupt=true"
+        )
+    };
+    check_nodes(&text("age=99h expire=100h"), "b go single_node_consolidation\na budget_spent");
+    check_nodes(&text("age=1h expire=100h"), "a go single_node_consolidation\nb budget_spent");
+}
+
+/// Cases 77 and 78 as decisions: a Balanced pool refuses what saves little for what it disrupts.
+#[test]
+fn case_78_a_balanced_pool_refuses_moves_that_disrupt_more_than_they_save() {
+    let text = |policy: &str| {
+        format!(
+            "type tiny cpu=20 price=0.90
+             type small cpu=32 price=1.00
+             pool p policy={policy}
+             node a pool=p type=small cpu=32
+             pod web on=a cpu=1 x18
+             node b pool=p type=small cpu=32 annotation:do-not-disrupt=true
+             pod full on=b cpu=32"
+        )
+    };
+    check_nodes(&text("Balanced"), "a below_score");
+    check_nodes(&text("WhenEmptyOrUnderutilized"), "a go single_node_consolidation");
+    check_nodes(&text("WhenEmpty"), "a only_when_empty");
+}
+
+/// "Do better" 16: a claim that is not launched yet holds up nothing but itself.
+#[test]
+fn a_claim_that_is_not_launched_does_not_freeze_the_others() {
+    check_nodes(
+        "type small cpu=4
+         pool p
+         node new pool=p unlaunched
+         node a pool=p",
+        "a go emptiness\nnew not_launched",
+    );
+}

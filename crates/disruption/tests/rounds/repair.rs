@@ -1,0 +1,142 @@
+//! Sheet 08 D1 to D8, and case 84.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use kerf_disruption::{Action, InvalidPolicies, RepairPolicies, Round};
+
+use crate::fixture::{Fixture, check_nodes, judged, repair_policies};
+
+const OTHERS: &str = "node o1 pool=p\nnode o2 pool=p\nnode o3 pool=p\nnode o4 pool=p\n";
+
+fn with(words: &str) -> String {
+    format!("settings repair\ntype small cpu=4\npool p after=Never\n{OTHERS}node a pool=p cpu=4 {words}\n")
+}
+
+fn decide(words: &str) -> Round {
+    Fixture::read(&with(words)).decide()
+}
+
+/// `none`, or the action with the deadline.
+fn action(words: &str) -> String {
+    let round = decide(words);
+    let Some(proposal) = round.proposals.first() else { return "none".to_owned() };
+    let secs = |grace: Option<SignedDuration>| grace.map_or("-".to_owned(), |grace| grace.as_secs().to_string());
+    match &proposal.action {
+        Action::Reboot { condition, grace, .. } => format!("reboot {condition} {}", secs(*grace)),
+        Action::Delete | Action::Replace(_) | Action::TerminateFirst(_) => {
+            format!("replace {}", secs(proposal.candidates[0].bound))
+        }
+    }
+}
+
+/// The vectors of D4.
+#[test]
+fn policies_say_when_and_how_a_sick_node_is_repaired() {
+    assert_eq!(action("sick:Ready=False/Kubelet/9m"), "none");
+    assert_eq!(action("sick:Ready=False/Kubelet/10m"), "replace -");
+    assert_eq!(action("sick:GPU=False/Xid79/5m"), "reboot GPU 60");
+    assert_eq!(action("sick:GPU=False/Xid79/4m"), "none");
+    assert_eq!(action("sick:GPU=False/ECC/9m"), "none", "the fallback stands in, with its toleration");
+    assert_eq!(action("sick:GPU=False/ECC/10m"), "replace -");
+    assert_eq!(action("sick:GPU=False/Xid79/20m sick:Kernel=True/Panic/20m"), "replace 0");
+    assert_eq!(action("sick:GPU=False/Xid79/20m sick:Ready=False/Kubelet/20m"), "replace 60");
+    assert_eq!(action("sick:GPU=False/Xid79/20m rebooting=2m"), "none");
+    assert_eq!(action("sick:GPU=False/Xid79/23m rebooting=5m"), "reboot GPU 60");
+    assert_eq!(action("sick:GPU=True/Xid79/20m"), "none", "another status is no sickness");
+    check_nodes(&with("sick:Ready=False/Kubelet/9m"), "a tolerated");
+    assert_eq!(decide("sick:Ready=False/Kubelet/9m").wake, Some("2026-11-18T12:01:00Z".parse().unwrap()));
+}
+
+#[test]
+fn a_set_of_policies_needs_one_fallback_that_replaces() {
+    let check = |change: &dyn Fn(&mut Vec<kerf_model::cloud::RepairPolicy>), expected: &str| {
+        let mut policies = repair_policies();
+        change(&mut policies);
+        assert_eq!(RepairPolicies::new(&policies).unwrap_err().to_string(), expected);
+    };
+    assert!(RepairPolicies::new(&repair_policies()).is_ok());
+    assert_eq!(RepairPolicies::new(&[]).unwrap_err(), InvalidPolicies::Fallbacks { count: 0 });
+    check(&|set| set[0].action = set[1].action, "the repair policy without reason pattern must replace nodes");
+    check(&|set| set[1].reason = None, "2 repair policies have no reason pattern, there must be exactly one");
+    check(
+        &|set| set[1].reason = Some(Arc::from("(")),
+        "the reason pattern \"(\" of the repair policy for GPU means nothing",
+    );
+    check(&|set| set[1].priority = 101, "the priority of the repair policy for GPU is 101, more than 100");
+    check(&|set| set[1].condition = Arc::from(""), "a repair policy names no condition");
+    check(
+        &|set| set[1].toleration = SignedDuration::from_secs(-1),
+        "the repair policy for GPU has a negative duration",
+    );
+}
+
+/// D5, and the first part of case 84.
+#[test]
+fn case_84_a_pool_with_more_than_a_fifth_of_its_nodes_sick_is_frozen() {
+    let text = |sick: usize, all: usize| {
+        let nodes: String = (0..all)
+            .map(|at| format!("node n{at} pool=p {}\n", if at < sick { "sick:Ready=False/Kubelet/20m" } else { "" }))
+            .collect();
+        format!("settings repair\ntype small\npool p after=Never\n{nodes}")
+    };
+    check_nodes(&text(3, 10), "n0 too_many_unhealthy");
+    check_nodes(&text(2, 10), "n0 go repair");
+    check_nodes(&text(1, 3), "n0 go repair");
+    let round = Fixture::read(&text(3, 10)).decide();
+    let blocked: Vec<_> = round.events.iter().filter(|event| event.reason == "NodeRepairBlocked").collect();
+    let kinds: std::collections::BTreeSet<_> = blocked.iter().map(|event| event.about.kind).collect();
+    assert_eq!(kinds.len(), 3, "on node, claim and pool");
+}
+
+/// D5: the most urgent first, as far as the budget goes.
+#[test]
+fn the_sickest_node_is_repaired_first() {
+    let nodes: String = (0..20).map(|at| format!("node n{at:02} pool=p\n")).collect();
+    let text = format!(
+        "settings repair\ntype small\npool p after=Never budget=1\n{nodes}node a pool=p sick:Ready=False/Kubelet/20m\nnode b pool=p sick:GPU=False/Xid79/20m"
+    );
+    check_nodes(&text, "a budget_spent\nb go repair");
+}
+
+/// D3.
+#[test]
+fn a_sick_node_may_be_left_alone_and_blockers_need_a_deadline() {
+    let sick = "sick:Ready=False/Kubelet/20m";
+    check_nodes(&with(&format!("{sick} annotation:karpenter.sh/do-not-repair=true")), "a do_not_repair");
+    check_nodes(&with("annotation:karpenter.sh/do-not-repair=true"), "a consolidation_disabled");
+    check_nodes(&with(&format!("{sick} annotation:do-not-disrupt=true")), "a go repair");
+    check_nodes(&with(&format!("{sick} uninitialized")), "a go repair");
+    check_nodes(&with(&format!("{sick} unregistered")), "a not_registered");
+    let blocked = |words: &str| format!("{}pod x on=a cpu=1 protected", with(words));
+    check_nodes(&blocked(sick), "a repair_needs_deadline");
+    check_nodes(&blocked(&format!("{sick} tgp=5m")), "a go repair");
+    check_nodes(&blocked("sick:Kernel=True/Panic/20m"), "a go repair");
+}
+
+/// D7.
+#[test]
+fn after_two_reboots_in_a_day_a_node_is_replaced() {
+    assert_eq!(action("sick:GPU=False/Xid79/20m reboots=1h"), "reboot GPU 60");
+    assert_eq!(action("sick:GPU=False/Xid79/20m reboots=1h,2h"), "replace 60");
+    assert_eq!(action("sick:GPU=False/Xid79/20m reboots=1h,25h"), "reboot GPU 60");
+    assert_eq!(action("sick:Kernel=True/Panic/20m tgp=5m"), "replace 0", "the shorter of the two");
+}
+
+#[test]
+fn repair_is_off_without_its_gate_and_with_the_old_way() {
+    let sick = "node a pool=p sick:Ready=False/Kubelet/20m";
+    for settings in ["", "repair legacy-repair"] {
+        let text = format!("settings {settings}\ntype small\npool p after=Never\n{OTHERS}{sick}");
+        check_nodes(&text, "a consolidation_disabled");
+    }
+}
+
+/// D7: blocked pods get their place too, because the deadline moves them.
+#[test]
+fn repair_makes_room_for_every_pod() {
+    let text = format!("{}pod x on=a cpu=4 protected", with("sick:Kernel=True/Panic/20m"));
+    let round = Fixture::read(&text).decide();
+    assert_eq!(judged(&round, "a"), "a go repair");
+    assert_eq!(round.proposals[0].lands_on.len() + round.proposals[0].replacements().len(), 1);
+}

@@ -1,0 +1,62 @@
+//! Cases 52, 53 and 55, and terminate-first (sheet 08 D9).
+
+use crate::fixture::{Fixture, check, check_nodes, show_proposal};
+
+fn drifted(pool: &str, count: usize) -> String {
+    let nodes: String = (0..count).map(|at| format!("node n{at} pool=s drifted\n")).collect();
+    format!("type small\npool s replicas=5 {pool}\n{nodes}")
+}
+
+fn started(text: &str) -> usize {
+    Fixture::read(text).decide().proposals.len()
+}
+
+#[test]
+fn case_52_replacements_stay_within_the_limit_on_nodes() {
+    assert_eq!(started(&drifted("limit:nodes=5", 5)), 0);
+    assert_eq!(started(&drifted("limit:nodes=7", 5)), 2);
+    assert_eq!(started(&drifted("budget=3", 5)), 3);
+    check_nodes(&drifted("limit:nodes=5", 5), "n0 static_at_limit");
+    let round = Fixture::read(&drifted("limit:nodes=6", 5)).decide();
+    assert_eq!(show_proposal(&round.proposals[0]), "static_drift replace n0 -> small");
+    assert!(round.proposals[0].replacements()[0].pods.is_empty());
+}
+
+#[test]
+fn case_53_a_pool_that_is_too_large_shrinks_first() {
+    check_nodes(
+        "type small\npool s replicas=1\nnode a pool=s drifted\nnode b pool=s",
+        "a static_scales_down\nb static_pool",
+    );
+}
+
+#[test]
+fn case_55_nodes_of_static_pools_are_never_consolidated() {
+    check(
+        "type small cpu=4
+         pool s replicas=2
+         node a pool=s
+         node b pool=s cpu=4
+         pod web on=b cpu=1",
+        "a static_pool\nb static_pool",
+    );
+}
+
+#[test]
+fn a_static_pool_at_its_limit_lets_go_first_if_it_may() {
+    let text = "type small\npool s replicas=2 limit:nodes=2\nnode a pool=s drifted\nnode b pool=s";
+    check(text, "a static_at_limit\nb static_pool");
+    let round = Fixture::read(text).decide();
+    assert!(round.events.iter().any(|event| event.reason == "DisruptionBlocked"), "told also with the gate off");
+    check(&format!("settings terminate-first\n{text}"), "static_drift terminate-first a\nb static_pool");
+}
+
+#[test]
+fn a_node_that_holds_the_last_reserved_slot_goes_first_if_it_may() {
+    let text = "type small cpu=4 kind=reserved zone=a slots=0
+         pool p no-consolidation
+         node a pool=p cpu=4 kind=reserved drifted
+         pod web on=a cpu=3";
+    check(text, "a pods_have_no_place");
+    check(&format!("settings terminate-first\n{text}"), "drift terminate-first a");
+}

@@ -1,0 +1,580 @@
+//! Commands: approved disruptions on their way from a decision to the last pod moved.
+//!
+//! A command never acts from memory alone. With every look it asks what the cluster shows (which marks are there, which
+//! replacements are ready, which claims are going) and wants the next step, so a lost effect, a repeat or a late one does
+//! no harm. What it must know and the cluster would not show is written on the claims it touches ([`Record`]), so that a
+//! new process takes it up where the old one left it.
+//!
+//! The order is the promise: the nodes that go are marked first, so that nothing new comes to them; then the
+//! replacements are made; only when all of them can take pods do the old ones go. Until the first is deleted, a command
+//! that cannot go on is rolled back: replacements that nobody uses go again, and the marks come off.
+
+mod events;
+mod record;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kerf_disruption::{Approved, Method, ProposalId, Reason, Running, TerminateFirst};
+use kerf_lifecycle::claim::disruption::{is_marked, written_deadline};
+use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
+use kerf_model::cluster::{ConditionStatus, NodeClaim, Texts, condition_kind as kind};
+use kerf_model::effect::{Effect, EventKind, NewClaim, Target};
+use kerf_model::label::annotation;
+use kerf_model::node_pool::ConsolidationPolicy;
+use kerf_model::snapshot::ClusterSnapshot;
+
+use crate::names::claim_name;
+use crate::overlays::Overlays;
+use crate::pool_stamp::pool_stamp;
+
+pub use record::{Record, Replaces};
+
+/// An approved disruption under way.
+#[derive(Debug, Clone)]
+pub struct Command {
+    pub id: ProposalId,
+    pub method: Method,
+    pub reason: Reason,
+    pub decision: Decision,
+    pub policy: Option<ConsolidationPolicy>,
+    pub candidates: Vec<Going>,
+    pub replacements: Vec<Replacement>,
+    pub started: Timestamp,
+    pub phase: Phase,
+}
+
+/// A claim that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Going {
+    pub claim: Target,
+    pub pool: Arc<str>,
+    /// How long its drain may take, counted from the deletion.
+    pub bound: Option<SignedDuration>,
+}
+
+/// A claim that comes first.
+#[derive(Debug, Clone)]
+pub struct Replacement {
+    pub name: Arc<str>,
+    /// As it is to be made; a process that took the command up does not know it any more.
+    order: Option<Box<NewClaim>>,
+    asked: Option<Timestamp>,
+    /// Once it was there, its absence means that it is gone.
+    is_seen: bool,
+    /// For good: what happens to the node later is no reason to wait again.
+    is_ready: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Until every mark is seen.
+    Marking,
+    /// Until every replacement can take pods.
+    Replacing,
+    /// From here there is no way back: until the claims are gone.
+    Deleting {
+        since: Timestamp,
+    },
+    RollingBack(Failure),
+}
+
+/// What is done, as metrics name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Decision {
+    Delete,
+    Replace,
+    TerminateFirst(TerminateFirst),
+    Reboot,
+}
+
+/// Why a command cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    ReplacementGone {
+        name: Arc<str>,
+    },
+    /// The server refuses it for what it says.
+    ReplacementRefused {
+        name: Arc<str>,
+        message: String,
+    },
+    NotReadyInTime {
+        names: Vec<Arc<str>>,
+    },
+    NotMarkedInTime,
+    /// The process that decided it is gone, and it had not come far enough to be taken up.
+    Interrupted,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    RolledBack(Failure),
+}
+
+/// What one look at a command came to.
+#[derive(Debug, Default)]
+pub struct Advance {
+    pub effects: Vec<Effect>,
+    pub notes: Vec<Note>,
+    pub ended: Option<Outcome>,
+    pub wake: Option<Timestamp>,
+    /// The phase is another: what was just decided has to be written.
+    pub is_moved: bool,
+}
+
+/// Of the reference: so much per node that is being disrupted, within these bounds (sheet 03 §11).
+const TIME_PER_NODE: SignedDuration = SignedDuration::from_millis(80);
+const LEAST_TIME: SignedDuration = SignedDuration::from_mins(10);
+const MOST_TIME: SignedDuration = SignedDuration::from_hours(1);
+/// A replacement is ready for pods this long after its node is initialised: what runs on every node comes up too, and
+/// whoever watches sees both nodes before the old one goes.
+const PROVES_ITSELF: SignedDuration = SignedDuration::from_secs(3);
+/// A claim that is not seen by then was not created, and is asked for again.
+const LOST_AFTER: SignedDuration = SignedDuration::from_secs(10);
+
+/// How long commands may take until their replacements are ready, by how many nodes wait for that at once.
+pub fn time_limit(nodes: usize) -> SignedDuration {
+    let nodes = i32::try_from(nodes).unwrap_or(i32::MAX);
+    TIME_PER_NODE.checked_mul(nodes).unwrap_or(MOST_TIME).clamp(LEAST_TIME, MOST_TIME)
+}
+
+impl Command {
+    /// The names of its replacements are settled here, so that the same decision made again makes the same claims.
+    pub(crate) fn start(approved: Approved, snapshot: &ClusterSnapshot, overlays: &Overlays, now: Timestamp) -> Self {
+        let proposal = approved.into_proposal();
+        let uids: Vec<Arc<str>> = proposal.candidates.iter().map(|candidate| candidate.claim.uid.clone()).collect();
+        let replaces = Replaces { id: proposal.id.clone(), candidates: uids };
+        let mut replacements: Vec<Replacement> = Vec::new();
+        for (index, planned) in proposal.replacements().iter().enumerate() {
+            let seed = Arc::from(format!("{}/{index}", proposal.id));
+            let is_taken =
+                |name: &str| snapshot.claim(name).is_some() || replacements.iter().any(|known| &*known.name == name);
+            let name = claim_name(&planned.pool, &planned.owner.uid, &[seed], is_taken);
+            let mut annotations: Texts = overlays.annotations(&planned.pool, &planned.options);
+            annotations.extend(pool_stamp(&planned.pool, snapshot));
+            annotations.insert(Arc::from(annotation::REPLACES), Arc::from(replaces.to_string()));
+            let order = planned.to_new_claim(name.clone(), annotations);
+            let order = Some(Box::new(order));
+            replacements.push(Replacement { name, order, asked: None, is_seen: false, is_ready: false });
+        }
+        let going = |candidate: &kerf_disruption::Candidate| Going {
+            claim: candidate.claim.clone(),
+            pool: candidate.pool.clone(),
+            bound: candidate.bound,
+        };
+        Self {
+            decision: Decision::of(&proposal.action),
+            candidates: proposal.candidates.iter().map(going).collect(),
+            id: proposal.id,
+            method: proposal.method,
+            reason: proposal.reason,
+            policy: proposal.consolidation_policy,
+            replacements,
+            started: whole_seconds(now),
+            phase: Phase::Marking,
+        }
+    }
+
+    /// All commands that the claims tell of.
+    pub fn resume(snapshot: &ClusterSnapshot) -> Vec<Self> {
+        let mut commands: BTreeMap<ProposalId, Self> = BTreeMap::new();
+        for claim in snapshot.claims() {
+            let Some(Ok(record)) = claim.meta.annotation(annotation::COMMAND).map(str::parse::<Record>) else {
+                continue;
+            };
+            let going = Going {
+                claim: Target::from(&claim.meta),
+                pool: Arc::from(claim.pool().unwrap_or_default()),
+                bound: record.bound,
+            };
+            let command = commands.entry(record.id.clone()).or_insert_with(|| Self::of_record(record, snapshot));
+            command.candidates.push(going);
+        }
+        commands.into_values().collect()
+    }
+
+    fn of_record(record: Record, snapshot: &ClusterSnapshot) -> Self {
+        let replacement = |name: Arc<str>| {
+            let is_seen = snapshot.claim(&name).is_some();
+            Replacement { name, order: None, asked: None, is_seen, is_ready: false }
+        };
+        let replacements: Vec<_> = record.replacements.into_iter().map(replacement).collect();
+        // Replacements are made only when all marks are seen. Before that the others of the set may be unmarked: a pure
+        // deletion goes on with those that are marked, anything else is decided anew.
+        let is_whole = replacements.is_empty() || replacements.iter().any(|replacement| replacement.is_seen);
+        Self {
+            id: record.id,
+            method: record.method,
+            reason: record.reason,
+            decision: record.decision,
+            policy: record.policy,
+            candidates: Vec::new(),
+            replacements,
+            started: record.started,
+            phase: if is_whole { Phase::Marking } else { Phase::RollingBack(Failure::Interrupted) },
+        }
+    }
+
+    /// What a running command wants next. Asked on every look, so a lost or repeated effect does no harm.
+    pub fn advance(&mut self, snapshot: &ClusterSnapshot, limit: SignedDuration, now: Timestamp) -> Advance {
+        let mut advance = Advance::default();
+        let before = self.phase.clone();
+        let claims: Vec<Option<&NodeClaim>> = self.candidates.iter().map(|going| going.find(snapshot)).collect();
+        if claims.iter().all(Option::is_none) {
+            advance.ended = Some(match &self.phase {
+                Phase::RollingBack(failure) => Outcome::RolledBack(failure.clone()),
+                Phase::Marking | Phase::Replacing | Phase::Deleting { .. } => Outcome::Done,
+            });
+            return advance;
+        }
+        let staying: Vec<&NodeClaim> = claims.into_iter().flatten().filter(|claim| !claim.meta.is_deleting()).collect();
+        let deadline = self.started.checked_add(limit).unwrap_or(Timestamp::MAX);
+        match self.phase.clone() {
+            Phase::Marking => {
+                let is_done = |claim: &&NodeClaim| is_marked(claim, &self.record_of(claim), snapshot);
+                if staying.iter().all(is_done) {
+                    self.phase = Phase::Replacing;
+                } else if now >= deadline {
+                    self.phase = Phase::RollingBack(Failure::NotMarkedInTime);
+                } else {
+                    advance.wake = Some(deadline);
+                }
+            }
+            Phase::Replacing => match self.replace(snapshot, now, &mut advance) {
+                Err(failure) => self.phase = Phase::RollingBack(failure),
+                Ok(()) if self.replacements.iter().all(|replacement| replacement.is_ready) => {
+                    self.phase = Phase::Deleting { since: now };
+                }
+                Ok(()) if now >= deadline => {
+                    let late = self.replacements.iter().filter(|replacement| !replacement.is_ready);
+                    let names = late.map(|replacement| replacement.name.clone()).collect();
+                    self.phase = Phase::RollingBack(Failure::NotReadyInTime { names });
+                }
+                Ok(()) => advance.look_again(deadline),
+            },
+            Phase::Deleting { .. } => {
+                for claim in &staying {
+                    self.delete(claim, snapshot, &mut advance);
+                }
+                if !staying.is_empty() {
+                    advance.look_again(later(now, LOST_AFTER));
+                }
+            }
+            Phase::RollingBack(failure) => {
+                // Somebody's pods are on their way to the replacements if one of the nodes goes after all.
+                let is_needed = staying.len() < self.candidates.len() && !self.replacements.is_empty();
+                let unused = if is_needed { Vec::new() } else { self.unused_replacements(snapshot) };
+                if unused.is_empty() {
+                    let told = staying.iter().map(|claim| events::rolled_back(self, claim, &failure));
+                    advance.effects.extend(told);
+                    advance.ended = Some(Outcome::RolledBack(failure));
+                } else {
+                    for claim in unused {
+                        advance.give_up(claim, Cause::ReplacementUnneeded);
+                    }
+                    advance.look_again(later(now, LOST_AFTER));
+                }
+            }
+        }
+        advance.is_moved = self.phase != before;
+        advance
+    }
+
+    /// Asks for replacements that are not there, and looks at those that are.
+    fn replace(&mut self, snapshot: &ClusterSnapshot, now: Timestamp, advance: &mut Advance) -> Result<(), Failure> {
+        let mut told = Vec::new();
+        for at in 0..self.replacements.len() {
+            let replacement = &mut self.replacements[at];
+            match snapshot.claim(&replacement.name) {
+                _ if replacement.is_ready => {}
+                Some(claim) if claim.meta.is_deleting() => {
+                    return Err(Failure::ReplacementGone { name: replacement.name.clone() });
+                }
+                Some(claim) => {
+                    replacement.is_seen = true;
+                    let ready_at = ready_at(claim);
+                    replacement.is_ready = ready_at.is_some_and(|at| at <= now);
+                    if let Some(at) = ready_at.filter(|at| now < *at) {
+                        advance.look_again(at);
+                    }
+                    told.push((claim, replacement.is_ready));
+                }
+                None => match &replacement.order {
+                    Some(order) if !replacement.is_seen => {
+                        let repeat_at = replacement.asked.map(|asked| later(asked, LOST_AFTER));
+                        if repeat_at.is_none_or(|at| now >= at) {
+                            replacement.asked = Some(now);
+                            advance.effects.push(Effect::CreateClaim(order.clone()));
+                        }
+                        let asked = replacement.asked.unwrap_or(now);
+                        advance.look_again(later(asked, LOST_AFTER));
+                    }
+                    Some(_) | None => return Err(Failure::ReplacementGone { name: replacement.name.clone() }),
+                },
+            }
+        }
+        for (claim, _) in told.into_iter().filter(|(_, is_ready)| !is_ready) {
+            let launched = claim.status.conditions.is_true(kind::LAUNCHED);
+            advance.effects.push(match launched {
+                false => events::launching(self, claim),
+                true => events::waiting(self, claim),
+            });
+        }
+        Ok(())
+    }
+
+    /// The deadline of its drain stands on the claim before it goes.
+    fn delete(&self, claim: &NodeClaim, snapshot: &ClusterSnapshot, advance: &mut Advance) {
+        let wanted = self.deadline_of(claim);
+        if wanted.is_some_and(|wanted| written_deadline(claim).is_none_or(|written| written > wanted)) {
+            return;
+        }
+        let reason = Cause::Disrupted { reason: self.reason, consolidation_policy: self.policy };
+        advance.effects.push(events::terminating(self, EventKind::NodeClaim, &claim.meta));
+        let nodes = snapshot.nodes_of(claim);
+        advance.effects.extend(nodes.map(|node| events::terminating(self, EventKind::Node, &node.meta)));
+        advance.give_up(claim, reason);
+    }
+
+    /// Replacements that no pod runs on and none is going to. Those that have joined and may still become ready are left
+    /// to [`orphans`].
+    fn unused_replacements<'a>(&self, snapshot: &'a ClusterSnapshot) -> Vec<&'a NodeClaim> {
+        let there = self.replacements.iter().filter_map(|replacement| snapshot.claim(&replacement.name));
+        let there = there.filter(|claim| self.is_ours(claim) && !claim.meta.is_deleting() && !is_joining(claim));
+        there.filter(|claim| hosts_nothing(claim, snapshot)).map(AsRef::as_ref).collect()
+    }
+
+    /// Not another claim that has taken the name.
+    fn is_ours(&self, replacement: &NodeClaim) -> bool {
+        let replaces = replacement.meta.annotation(annotation::REPLACES).map(str::parse::<Replaces>);
+        matches!(replaces, Some(Ok(replaces)) if replaces.id == self.id)
+    }
+
+    fn deadline_of(&self, claim: &NodeClaim) -> Option<Timestamp> {
+        let Phase::Deleting { since } = self.phase else { return None };
+        let going = self.candidates.iter().find(|going| going.claim.uid == claim.meta.uid)?;
+        going.bound.map(|bound| whole_seconds(later(since, bound)))
+    }
+
+    fn record_of(&self, claim: &NodeClaim) -> String {
+        let bound =
+            self.candidates.iter().find(|going| going.claim.uid == claim.meta.uid).and_then(|going| going.bound);
+        self.record(bound).to_string()
+    }
+
+    fn record(&self, bound: Option<SignedDuration>) -> Record {
+        Record {
+            id: self.id.clone(),
+            method: self.method,
+            decision: self.decision,
+            reason: self.reason,
+            started: self.started,
+            replacements: self.replacements.iter().map(|replacement| replacement.name.clone()).collect(),
+            bound,
+            policy: self.policy,
+        }
+    }
+
+    /// What is to stand on the claims while it runs.
+    pub fn mark(&self, marks: &mut Marks) {
+        for going in &self.candidates {
+            let deadline = match self.phase {
+                Phase::Deleting { since } => going.bound.map(|bound| later(since, bound)),
+                Phase::Marking | Phase::Replacing | Phase::RollingBack(_) => None,
+            };
+            let record = Arc::from(self.record(going.bound).to_string());
+            let order = Order::Leave { record, deadline };
+            let mark = Mark { claim_uid: going.claim.uid.clone(), reason: self.reason, order };
+            marks.insert(going.claim.name.name.clone(), mark);
+        }
+    }
+
+    /// A claim could not be created, and will not be.
+    pub fn refused(&mut self, name: &str, message: &str) {
+        let is_ours = self.replacements.iter().any(|replacement| &*replacement.name == name);
+        if is_ours && matches!(self.phase, Phase::Marking | Phase::Replacing) {
+            let (name, message) = (Arc::from(name), message.to_owned());
+            self.phase = Phase::RollingBack(Failure::ReplacementRefused { name, message });
+        }
+    }
+
+    /// The creation may be asked for again at once.
+    pub fn create_failed(&mut self, name: &str) {
+        for replacement in self.replacements.iter_mut().filter(|replacement| &*replacement.name == name) {
+            replacement.asked = None;
+        }
+    }
+
+    /// Whether it still waits for its replacements.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Marking | Phase::Replacing)
+    }
+
+    /// Whether something about the claim matters to it.
+    pub fn concerns(&self, claim: &str) -> bool {
+        self.candidates.iter().any(|going| &*going.claim.name.name == claim)
+            || self.replacements.iter().any(|replacement| &*replacement.name == claim)
+    }
+
+    pub fn running(&self) -> Running {
+        Running {
+            id: self.id.clone(),
+            method: self.method,
+            reason: self.reason,
+            candidates: self.candidates.iter().map(|going| going.claim.name.name.clone()).collect(),
+            replacements: self.replacements.iter().map(|replacement| replacement.name.clone()).collect(),
+        }
+    }
+
+    fn names(&self) -> String {
+        const SHOWN: usize = 3;
+        let mut names: Vec<&str> = self.candidates.iter().take(SHOWN).map(|going| &*going.claim.name.name).collect();
+        let more = self.candidates.len().saturating_sub(SHOWN);
+        let others = format!("{more} more");
+        if more > 0 {
+            names.push(&others);
+        }
+        names.join(", ")
+    }
+}
+
+/// Claims that were made for a command which nobody knows any more, and whose nodes stay. They are found by what stands
+/// on them: a create that was late arrives after its command was rolled back.
+pub fn orphans<'a>(snapshot: &'a ClusterSnapshot, commands: &[Command]) -> Vec<&'a NodeClaim> {
+    let is_orphan = |claim: &&Arc<NodeClaim>| {
+        let Some(Ok(replaces)) = claim.meta.annotation(annotation::REPLACES).map(str::parse::<Replaces>) else {
+            return false;
+        };
+        // One that is ready is a node like any other: it goes as empty, within the budgets, or is used.
+        let is_coming = !claim.meta.is_deleting() && !claim.status.conditions.is_true(kind::INITIALIZED);
+        if !is_coming || commands.iter().any(|command| command.id == replaces.id) {
+            return false;
+        }
+        let stays = |candidate: &Arc<NodeClaim>| {
+            let is_of = |record: Record| record.id == replaces.id;
+            let record = candidate.meta.annotation(annotation::COMMAND).map(str::parse::<Record>);
+            !candidate.meta.is_deleting() && !record.and_then(Result::ok).is_some_and(is_of)
+        };
+        let alive = snapshot.claims().filter(|known| replaces.candidates.contains(&known.meta.uid));
+        let mut alive = alive.peekable();
+        alive.peek().is_some() && alive.all(stays) && hosts_nothing(claim, snapshot)
+    };
+    snapshot.claims().filter(is_orphan).map(AsRef::as_ref).collect()
+}
+
+/// When pods may be sent to its node, if it is initialised.
+fn ready_at(claim: &NodeClaim) -> Option<Timestamp> {
+    let initialized = claim.status.conditions.get(kind::INITIALIZED)?;
+    (initialized.status == ConditionStatus::True).then(|| later(initialized.since, PROVES_ITSELF))
+}
+
+/// Its node is there, and not ready for pods yet.
+pub fn is_joining(claim: &NodeClaim) -> bool {
+    let conditions = &claim.status.conditions;
+    conditions.is_true(kind::REGISTERED) && !conditions.is_true(kind::INITIALIZED)
+}
+
+fn hosts_nothing(claim: &NodeClaim, snapshot: &ClusterSnapshot) -> bool {
+    !snapshot.nodes_of(claim).flat_map(|node| snapshot.pods_on(node.name())).any(|pod| pod.is_reschedulable())
+}
+
+impl Going {
+    fn find<'a>(&self, snapshot: &'a ClusterSnapshot) -> Option<&'a NodeClaim> {
+        let claim = snapshot.claim(&self.claim.name.name)?;
+        (claim.meta.uid == self.claim.uid).then_some(&**claim)
+    }
+}
+
+impl Advance {
+    fn look_again(&mut self, at: Timestamp) {
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+
+    fn give_up(&mut self, claim: &NodeClaim, cause: Cause) {
+        let target = Target::from(&claim.meta);
+        self.effects.push(Effect::DeleteClaim(target.clone()));
+        self.notes.push(Note::GivenUp { claim: target, cause });
+    }
+}
+
+impl Decision {
+    pub const ALL: [Self; 5] = [
+        Self::Delete,
+        Self::Replace,
+        Self::TerminateFirst(TerminateFirst::NoReservedCapacity),
+        Self::TerminateFirst(TerminateFirst::StaticAtLimit),
+        Self::Reboot,
+    ];
+
+    pub fn of(action: &kerf_disruption::Action) -> Self {
+        use kerf_disruption::Action;
+        match action {
+            Action::Delete => Self::Delete,
+            Action::Replace(_) => Self::Replace,
+            Action::TerminateFirst(why) => Self::TerminateFirst(*why),
+            Action::Reboot { .. } => Self::Reboot,
+        }
+    }
+
+    /// In records, where the reason of a terminate-first stands with it.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Replace => "replace",
+            Self::TerminateFirst(TerminateFirst::NoReservedCapacity) => "terminate-first/no-reserved-capacity",
+            Self::TerminateFirst(TerminateFirst::StaticAtLimit) => "terminate-first/static-at-limit",
+            Self::Reboot => "reboot",
+        }
+    }
+
+    /// The metric label `decision`.
+    pub fn metric(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Replace => "replace",
+            Self::TerminateFirst(_) => "terminate-first",
+            Self::Reboot => "reboot",
+        }
+    }
+}
+
+impl Failure {
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::ReplacementGone { .. } => "replacement_gone",
+            Self::ReplacementRefused { .. } => "replacement_refused",
+            Self::NotReadyInTime { .. } => "not_ready_in_time",
+            Self::NotMarkedInTime => "not_marked_in_time",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReplacementGone { name } => write!(f, "its replacement {name} is gone"),
+            Self::ReplacementRefused { name, message } => write!(f, "its replacement {name} was refused: {message}"),
+            Self::NotReadyInTime { names } => write!(f, "not ready in time: {}", names.join(", ")),
+            Self::NotMarkedInTime => f.write_str("it could not be marked in time"),
+            Self::Interrupted => f.write_str("the decision was lost before its replacements were made"),
+        }
+    }
+}
+
+fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
+    start.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+/// As it is read back from the API.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests;

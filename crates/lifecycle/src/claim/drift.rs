@@ -1,0 +1,147 @@
+//! Drift: whether a claim would be made otherwise today (sheet 03 §12, §15.5).
+//!
+//! The condition says so, with the field and both values where they are known. Whether anything is done about it is
+//! decided elsewhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use kerf_model::cloud::CloudDrift;
+use kerf_model::cluster::{NodeClaim, StoredPool, condition_kind as kind};
+use kerf_model::effect::{Effect, Target};
+use kerf_model::label::annotation;
+use kerf_model::requirement::{Incompatible, Requirements, UndefinedKeys};
+
+use super::ClaimDraft;
+use crate::memory::ANSWER_WITHIN;
+use crate::steps::Steps;
+use crate::view::{View, later};
+
+mod fields;
+mod instance_type;
+
+pub use fields::FieldChange;
+
+/// Why a claim has drifted. The first that holds, in this order, is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DriftReason {
+    /// The pool's template was edited. What changed, as far as can be told.
+    Pool(Vec<FieldChange>),
+    /// The node's labels do not meet the pool's requirements any more.
+    Requirements(Incompatible),
+    /// The cloud does not offer it any more, at no price.
+    InstanceTypeNotFound { instance_type: Option<Arc<str>> },
+    /// The provider's own.
+    Cloud(CloudDrift),
+}
+
+/// How often the provider is asked when nothing changes.
+const ASK_EVERY: SignedDuration = SignedDuration::from_mins(5);
+
+pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
+    let claim = draft.claim;
+    let Some(pool) = claim.pool().and_then(|name| view.snapshot.pool(name)) else { return Steps::default() };
+    if !view.settings.drift || !claim.status.conditions.is_true(kind::LAUNCHED) {
+        draft.conditions.remove(kind::DRIFTED);
+        return Steps::default();
+    }
+    let mut steps = Steps::default();
+    if let Some(reason) = own_reason(claim, pool, view) {
+        mark(draft, &reason);
+    } else {
+        steps.merge(follow_provider(draft, pool, view));
+    }
+    if let Some(at) = instance_type::looked_at(claim).filter(|at| view.now < *at) {
+        steps.look_again(at);
+    }
+    steps
+}
+
+/// What can be seen without the provider.
+fn own_reason(claim: &NodeClaim, pool: &StoredPool, view: View<'_>) -> Option<DriftReason> {
+    if is_edited(claim, pool) {
+        return Some(DriftReason::Pool(fields::changes(claim, pool)));
+    }
+    // A pool that does not parse has no requirements that could be compared.
+    let spec = pool.spec.as_ref().ok()?;
+    let labels = claim.meta.labels.iter().map(|(key, value)| (&**key, &**value));
+    let labels = Requirements::from_labels(labels, view.rules);
+    if let Err(reason) = labels.compatible(&spec.node.requirements, UndefinedKeys::Absent) {
+        return Some(DriftReason::Requirements(reason));
+    }
+    instance_type::missing(claim, view)
+}
+
+/// Both sides carry a hash of one version, and the hashes differ. Anything less says nothing.
+fn is_edited(claim: &NodeClaim, pool: &StoredPool) -> bool {
+    let both = |key| Some((claim.meta.annotation(key)?, pool.meta.annotation(key)?));
+    let versions = both(annotation::NODEPOOL_HASH_VERSION);
+    let hashes = both(annotation::NODEPOOL_HASH);
+    versions.is_some_and(|(of_claim, of_pool)| of_claim == of_pool)
+        && hashes.is_some_and(|(of_claim, of_pool)| of_claim != of_pool)
+}
+
+/// The provider's answer, kept current. Before there is one, the condition stays as it is.
+fn follow_provider(draft: &mut ClaimDraft<'_>, pool: &StoredPool, view: View<'_>) -> Steps {
+    let claim = draft.claim;
+    let is_asked = view.settings.provider_drift
+        && claim.status.provider_id.is_some()
+        // Without its class a claim has nothing to be compared with.
+        && view.snapshot.class(&pool.class).is_some();
+    if !is_asked {
+        draft.conditions.remove(kind::DRIFTED);
+        return Steps::default();
+    }
+    let known = view.memory.drift(claim);
+    if let Some((_, found)) = known.and_then(|known| known.answer.as_ref()) {
+        match found {
+            Some(found) => mark(draft, &DriftReason::Cloud(found.clone())),
+            None => draft.conditions.remove(kind::DRIFTED),
+        }
+    }
+    let under_way = known.and_then(|known| known.asked).map(|at| later(at, ANSWER_WITHIN));
+    let fresh = known.and_then(|known| known.answer.as_ref()).map(|(at, _)| later(*at, ASK_EVERY));
+    match under_way.or(fresh) {
+        Some(at) if view.now < at => Steps::waiting_until(at),
+        Some(_) | None => {
+            Steps::asking(Effect::CheckDrift { claim: Target::from(&claim.meta) }, later(view.now, ANSWER_WITHIN))
+        }
+    }
+}
+
+fn mark(draft: &mut ClaimDraft<'_>, reason: &DriftReason) {
+    draft.conditions.set_true_because(kind::DRIFTED, reason.label(), &reason.to_string());
+}
+
+impl DriftReason {
+    /// The reason of the condition.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Pool(_) => "NodePoolDrifted",
+            Self::Requirements(_) => "RequirementsDrifted",
+            Self::InstanceTypeNotFound { .. } => "InstanceTypeNotFound",
+            Self::Cloud(drift) => &drift.reason,
+        }
+    }
+}
+
+impl fmt::Display for DriftReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pool(changes) if changes.is_empty() => f.write_str("the pool's template was edited"),
+            Self::Pool(changes) => {
+                let texts: Vec<_> = changes.iter().map(ToString::to_string).collect();
+                f.write_str(&texts.join("; "))
+            }
+            Self::Requirements(reason) => write!(f, "the node does not meet the pool's requirements: {reason}"),
+            Self::InstanceTypeNotFound { instance_type: Some(name) } => {
+                write!(f, "the cloud does not offer {name} as this node has it any more")
+            }
+            Self::InstanceTypeNotFound { instance_type: None } => {
+                f.write_str("the node does not say its instance type")
+            }
+            Self::Cloud(drift) => f.write_str(&drift.message),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! A cluster and what can be launched, compiled once for many questions.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kerf_model::cluster::{Pod, PodConstraints};
+use kerf_model::requirement::Requirements;
+use kerf_model::snapshot::ClusterSnapshot;
+use kerf_model::taint::{Effect, Taint};
+
+use crate::amounts::{Amounts, Lists, ResourceIndex};
+use crate::bits::Bits;
+use crate::daemons::Daemon;
+use crate::existing::{Hosts, Survey};
+use crate::intake::is_usable;
+use crate::problem::{PreferencePolicy, Question, Supply};
+use crate::reservation::Reservations;
+use crate::schedule::Schedule;
+use crate::sets::Sets;
+use crate::solve::answer;
+use crate::template::{Compiler, Template};
+use crate::topology::Topology;
+
+/// Many what-ifs share one of these, also from several threads. None of them changes it: each works on small arrays of
+/// its own and on differences.
+pub struct Prepared<'a> {
+    base: Base<'a>,
+    /// The last set of closed hosts that was asked with, as numbers: it is the same for every what-if of a round.
+    closed: Mutex<Option<(Names, Arc<Bits>)>>,
+}
+
+type Names = Arc<BTreeSet<Arc<str>>>;
+
+/// What is the same for every question.
+pub(crate) struct Base<'a> {
+    pub(crate) cluster: &'a ClusterSnapshot,
+    pub(crate) supply: Supply<'a>,
+    pub(crate) index: ResourceIndex,
+    pub(crate) sets: Sets<'static>,
+    /// In the order in which pools are tried.
+    pub(crate) templates: Vec<Template<'a>>,
+    pub(crate) reservations: Reservations,
+    /// What each pool's limits leave.
+    pub(crate) left: Vec<Amounts>,
+    pub(crate) hosts: Hosts<'a>,
+    /// The most that any of the hosts of a block has left, block by block, resource by resource.
+    pub(crate) blocks: Vec<i64>,
+    pub(crate) topology: Topology,
+    /// Whether any pool or host has a taint that only asks to be avoided.
+    pub(crate) has_soft_taints: bool,
+}
+
+/// Hosts of a block are passed over together when none has room.
+pub(crate) const BLOCK: usize = 64;
+
+impl<'a> Prepared<'a> {
+    /// Ready for questions about any pods of the cluster. O(pods + nodes + types), with logarithms.
+    pub fn new(cluster: &'a ClusterSnapshot, supply: Supply<'a>) -> Self {
+        let asked = cluster.pods().filter(|pod| !pod.is_terminal() && !pod.is_of_daemon_set() && !pod.is_mirror());
+        Self { base: Base::build(cluster, supply, &asked.collect::<Vec<_>>()), closed: Mutex::new(None) }
+    }
+
+    /// Finds a place for every pod of the question, or the reason why there is none.
+    pub fn solve(&self, question: &Question) -> Schedule {
+        if question.pods.iter().all(|pod| self.base.knows(pod)) {
+            return answer(&self.base, question, &self.closed_hosts(question));
+        }
+        // Pods that the cluster does not have, with rules or resources of their own.
+        Self::for_question(self.base.cluster, self.base.supply, question)
+    }
+
+    /// Compiles only what the question needs, and answers it.
+    pub(crate) fn for_question(cluster: &'a ClusterSnapshot, supply: Supply<'a>, question: &Question) -> Schedule {
+        let base = Base::build(cluster, supply, &question.pods.iter().collect::<Vec<_>>());
+        let closed = base.numbers(&question.closed_to_moves);
+        answer(&base, question, &closed)
+    }
+
+    fn closed_hosts(&self, question: &Question) -> Arc<Bits> {
+        let mut last = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((names, closed)) if Arc::ptr_eq(names, &question.closed_to_moves) => Arc::clone(closed),
+            Some(_) | None => {
+                let closed = Arc::new(self.base.numbers(&question.closed_to_moves));
+                *last = Some((Arc::clone(&question.closed_to_moves), Arc::clone(&closed)));
+                closed
+            }
+        }
+    }
+}
+
+impl<'a> Base<'a> {
+    /// For questions about the pods `asked`.
+    fn build(cluster: &'a ClusterSnapshot, supply: Supply<'a>, asked: &[&Arc<Pod>]) -> Self {
+        let Supply { types, rules, options } = supply;
+        let daemons = Daemon::all(cluster, rules);
+        let mut pools: Vec<_> = types
+            .iter()
+            .filter_map(|(name, types)| {
+                let stored = cluster.pool(name).filter(|pool| is_usable(pool))?;
+                Some((stored.as_ref(), stored.spec.as_ref().ok()?, types))
+            })
+            .collect();
+        pools.sort_by_key(|(_, pool, _)| Reverse((pool.weight, Arc::clone(&pool.name))));
+
+        let mut running = Lists::default();
+        let mut requests: BTreeMap<&Arc<str>, Vec<usize>> = BTreeMap::new();
+        for node in cluster.nodes() {
+            let pods = cluster.pods_on(node.name()).filter(|pod| !pod.is_terminal());
+            let own: Vec<_> = pods.map(|pod| running.intern(&pod.requests)).collect();
+            if !own.is_empty() {
+                requests.insert(node.name(), own);
+            }
+        }
+        let mut lists = Lists::default();
+        for pod in asked {
+            lists.intern(&pod.requests);
+        }
+        let named = lists.lists.into_iter().chain(running.lists.iter().copied());
+        let named =
+            named.chain(daemons.iter().map(Daemon::requests)).chain(pools.iter().map(|(_, pool, _)| &pool.limits));
+        let capacities = pools.iter().flat_map(|(_, _, types)| types.iter()).map(|kind| &kind.capacity);
+        let offered = capacities.chain(cluster.nodes().flat_map(|node| [&node.allocatable, &node.capacity]));
+        let index = ResourceIndex::of(named, offered);
+        let amounts: Vec<_> = running.lists.iter().map(|list| index.asked(list)).collect();
+
+        let (mut sets, mut reservations) = (Sets::new(), Reservations::default());
+        let mut compiler =
+            Compiler { daemons: &daemons, index: &index, sets: &mut sets, reservations: &mut reservations, rules };
+        let mut templates: Vec<_> =
+            pools.iter().map(|(stored, pool, types)| compiler.compile((stored, pool), types)).collect();
+        templates.iter_mut().for_each(Template::link_offers);
+
+        let survey = Survey {
+            cluster,
+            templates: &templates,
+            daemons: &daemons,
+            index: &index,
+            requests: &requests,
+            amounts: &amounts,
+            rules,
+        };
+        let hosts = survey.hosts();
+        let mut left: Vec<_> = templates.iter().map(|template| index.bounds(&template.pool.limits)).collect();
+        for (template, capacity) in hosts.all.iter().filter_map(|host| host.usage.as_ref()) {
+            left[*template].take_bounded(capacity);
+        }
+        let is_soft = |taint: &Taint| taint.effect == Effect::PreferNoSchedule;
+        let has_soft_taints = templates.iter().any(|template| template.pool.node.taints.iter().any(is_soft))
+            || hosts.classes.iter().any(|class| class.taints.iter().any(is_soft));
+        let with_preferences = options.preferences == PreferencePolicy::Respect;
+        let topology = build_topology(cluster, supply, asked, (&templates, &hosts, &mut sets), with_preferences);
+        let blocks = block_maxima(&hosts.rooms, index.len());
+        Self { cluster, supply, index, sets, templates, reservations, left, hosts, blocks, topology, has_soft_taints }
+    }
+
+    /// Whether a pod can be asked about: its rules about other pods and its resources were seen.
+    fn knows(&self, pod: &Pod) -> bool {
+        self.index.knows(&pod.requests)
+            && (!has_rules(&pod.constraints)
+                || self.topology.own_groups(&pod.constraints, &pod.meta.name.namespace).is_some())
+    }
+
+    fn numbers(&self, names: &BTreeSet<Arc<str>>) -> Bits {
+        Bits::of(self.hosts.len(), names.iter().filter_map(|name| self.hosts.find(name)))
+    }
+}
+
+fn build_topology<'a>(
+    cluster: &'a ClusterSnapshot,
+    supply: Supply<'a>,
+    asked: &[&Arc<Pod>],
+    (templates, hosts, sets): (&[Template<'a>], &Hosts<'a>, &mut Sets<'static>),
+    with_preferences: bool,
+) -> Topology {
+    let rules = supply.rules;
+    let mut topology = Topology::default();
+    for pod in asked.iter().filter(|pod| has_rules(&pod.constraints)) {
+        topology.register(&pod.constraints, &pod.meta.name.namespace, rules, with_preferences);
+    }
+    topology.announce_running(cluster, rules);
+    if topology.is_empty() {
+        return topology;
+    }
+    let own: Vec<_> = templates.iter().map(|template| Arc::clone(sets.get(template.set))).collect();
+    let reaches = |at: usize, term: &Requirements, pin: &kerf_model::requirement::Requirement| {
+        let template = &templates[at];
+        let term = sets.intern(term.clone());
+        let Some(narrowed) = sets.narrow(template.set, term, rules) else { return false };
+        let mut pinned = Requirements::clone(sets.get(narrowed));
+        pinned.narrow(pin.clone());
+        !template.select(&pinned, |_| 1).types.is_empty()
+    };
+    let named = |at: usize, key: &str| templates[at].named_values(key, &own[at]).into_iter().cloned().collect();
+    topology.open_domains(cluster, hosts, templates, reaches, named);
+    topology.count_running(cluster, hosts, rules);
+    topology
+}
+
+fn block_maxima(rooms: &[i64], resources: usize) -> Vec<i64> {
+    let mut blocks = Vec::new();
+    for block in rooms.chunks(BLOCK * resources.max(1)) {
+        let most = |id: usize| block.iter().skip(id).step_by(resources).copied().max().unwrap_or(i64::MIN);
+        blocks.extend((0..resources).map(most));
+    }
+    blocks
+}
+
+pub(crate) fn has_rules(constraints: &PodConstraints) -> bool {
+    let PodConstraints { spread, required_affinity, preferred_affinity, .. } = constraints;
+    let PodConstraints { required_anti_affinity, preferred_anti_affinity, .. } = constraints;
+    !(spread.is_empty()
+        && required_affinity.is_empty()
+        && preferred_affinity.is_empty()
+        && required_anti_affinity.is_empty()
+        && preferred_anti_affinity.is_empty())
+}

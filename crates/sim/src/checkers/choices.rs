@@ -1,0 +1,265 @@
+//! Which nodes the autoscaler disrupts by choice, and whether it may: budgets, windows, protection, replacement first, and
+//! that what it does to save money does.
+//!
+//! A choice is judged by what had been heard when it was made, and counted with all that are under way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kerf_model::budget::{Allowance, Budget, BudgetText, DisruptionReason};
+use kerf_model::effect::{Effect, Target};
+use kerf_model::label::{self, annotation};
+use kerf_model::maintenance::Action;
+use kerf_model::price::Price;
+
+use super::Broken;
+use crate::autoscaler::{Act, Ledger};
+use crate::store::{Kind, Object, Store};
+
+#[derive(Default)]
+pub(super) struct Choices {
+    seen: u64,
+    /// Claims that were chosen, by uid.
+    chosen: BTreeSet<String>,
+    /// Claims whose nodes could once take pods, by name.
+    ready: BTreeSet<String>,
+    /// What the nodes of a command cost when they were chosen, in millionths of a dollar per hour.
+    prices: BTreeMap<String, BTreeMap<String, i64>>,
+}
+
+impl Choices {
+    /// What others did.
+    pub fn before(&mut self, store: &Store) {
+        for claim in self.news(store) {
+            self.note(&claim);
+        }
+    }
+
+    /// What the autoscaler did.
+    pub fn after(&mut self, store: &Store, acts: &[Act], ledger: &Ledger) -> Vec<Broken> {
+        let mut broken = Vec::new();
+        for claim in self.news(store) {
+            self.note(&claim);
+            let Some(reason) = chosen_for(&claim) else { continue };
+            if !self.chosen.insert(claim.uid().to_owned()) {
+                continue;
+            }
+            self.note_price(&claim, ledger);
+            // A choice without a known act was taken up from an older process, which is judged by its own.
+            if let Some(act) = acts.iter().find(|act| is_patch_of(act, claim.uid())) {
+                broken.extend(judge(&claim, reason, act, store));
+            }
+        }
+        for act in acts {
+            if let Effect::DeleteClaim(target) = &act.effect {
+                broken.extend(self.deleted(target, store, ledger));
+            }
+        }
+        broken
+    }
+
+    /// A claim that goes for a command goes after its replacements have come, and dearer ones never come to save money.
+    fn deleted(&self, target: &Target, store: &Store, ledger: &Ledger) -> Vec<Broken> {
+        let claim = store.get(Kind::NodeClaim, &target.name).ok().filter(|claim| *claim.uid() == *target.uid);
+        let Some(command) = claim.and_then(Command::of) else { return Vec::new() };
+        let mut broken = Vec::new();
+        let early = command.replacements.iter().find(|name| !self.ready.contains(**name));
+        if let Some(replacement) = early {
+            let (claim, replacement) = (target.name.to_string(), (*replacement).to_owned());
+            broken.push(Broken::DeletedBeforeReplacement { claim, replacement });
+        }
+        if command.reason == "Underutilized" && command.decision == "replace" {
+            let before: i64 = self.prices.get(command.id).into_iter().flat_map(BTreeMap::values).sum();
+            let claims = store.all(Kind::NodeClaim).filter(|it| command.replacements.contains(&&*it.name.name));
+            let after: i64 = claims.filter_map(|claim| price(claim, ledger)).sum();
+            if after >= before {
+                let command = command.id.to_owned();
+                broken.push(Broken::CostRaised { command, before, after });
+            }
+        }
+        broken
+    }
+
+    fn news(&mut self, store: &Store) -> Vec<Object> {
+        let events = store.events_after(Kind::NodeClaim, self.seen).unwrap_or_default();
+        self.seen = store.version();
+        events.iter().map(|event| event.object.clone()).collect()
+    }
+
+    fn note(&mut self, claim: &Object) {
+        if claim.is_condition_true("Initialized") {
+            self.ready.insert(claim.name.name.to_string());
+        }
+    }
+
+    fn note_price(&mut self, claim: &Object, ledger: &Ledger) {
+        if let (Some(command), Some(price)) = (Command::of(claim), price(claim, ledger)) {
+            self.prices.entry(command.id.to_owned()).or_default().insert(claim.uid().to_owned(), price);
+        }
+    }
+}
+
+/// What must not be left when all has settled.
+pub(super) fn leftovers(store: &Store) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    let claims: BTreeMap<&str, &Object> = store.all(Kind::NodeClaim).map(|claim| (claim.uid(), claim)).collect();
+    for node in store.all(Kind::Node).filter(|node| !node.is_deleting()) {
+        if node.list(&["spec", "taints"]).iter().any(|taint| taint["key"] == label::taint_key::DISRUPTED) {
+            broken.push(Broken::TaintLeft { node: node.name.to_string() });
+        }
+    }
+    for claim in claims.values().filter(|claim| !claim.is_deleting()) {
+        if chosen_for(claim).is_some() {
+            broken.push(Broken::MarkLeft { claim: claim.name.to_string() });
+        }
+        // Made for a command that came to nothing: what it was to replace is there, and nobody uses it.
+        let replaced = claim.text(&["metadata", "annotations", annotation::REPLACES]);
+        let replaced = replaced.and_then(|text| text.rsplit(' ').next()).into_iter().flat_map(|uids| uids.split(','));
+        let is_moot = replaced.into_iter().any(|uid| claims.contains_key(uid));
+        if is_moot && !is_used(claim, store) {
+            broken.push(Broken::ReplacementOrphaned { claim: claim.name.to_string() });
+        }
+    }
+    broken
+}
+
+fn is_used(claim: &Object, store: &Store) -> bool {
+    let node = claim.text(&["status", "nodeName"]).unwrap_or_default();
+    let is_daemon = |pod: &Object| pod.controller().is_some_and(|owner| owner.kind == "DaemonSet");
+    store.pods_on(node).any(|pod| !is_daemon(pod))
+}
+
+/// The record that a command leaves on its claims, as far as it matters here.
+struct Command<'a> {
+    id: &'a str,
+    decision: &'a str,
+    reason: &'a str,
+    replacements: Vec<&'a str>,
+}
+
+impl<'a> Command<'a> {
+    fn of(claim: &'a Object) -> Option<Self> {
+        let text = claim.text(&["metadata", "annotations", annotation::COMMAND])?;
+        let mut words = text.split(' ').skip(1);
+        let (id, _method, decision, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let named = words.find_map(|word| word.strip_prefix("replacements="));
+        let replacements = named.into_iter().flat_map(|names| names.split(',')).collect();
+        Some(Self { id, decision, reason, replacements })
+    }
+}
+
+fn chosen_for(claim: &Object) -> Option<&str> {
+    let mut conditions = claim.list(&["status", "conditions"]).iter();
+    let condition = conditions.find(|known| known["type"] == "DisruptionReason" && known["status"] == "True")?;
+    condition["reason"].as_str()
+}
+
+fn is_patch_of(act: &Act, claim_uid: &str) -> bool {
+    let Effect::PatchClaim(target, _) = &act.effect else { return false };
+    *target.uid == *claim_uid
+}
+
+fn price(claim: &Object, ledger: &Ledger) -> Option<i64> {
+    ledger.price(claim.text(&["status", "providerID"])?).map(Price::micros)
+}
+
+fn judge(claim: &Object, reason: &str, act: &Act, store: &Store) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    let Some(pool_name) = claim.text(&["metadata", "labels", label::NODEPOOL]) else { return broken };
+    let claim_name = || claim.name.to_string();
+    let heard = |kind: Kind| store.as_of(kind, act.heard(kind)).unwrap_or_default();
+    let pools = heard(Kind::NodePool);
+    let pool = pools.iter().find(|pool| *pool.name.name == *pool_name);
+    if let Some(pool) = pool {
+        let is_of_pool = |claim: &&Object| claim.text(&["metadata", "labels", label::NODEPOOL]) == Some(pool_name);
+        let known = heard(Kind::NodeClaim);
+        let count = |claims: &mut dyn Iterator<Item = &Object>| {
+            let counted = claims.filter(is_of_pool).filter(|claim| claim.is_condition_true("Initialized"));
+            counted.filter(|claim| !claim.is_condition_true("InstanceTerminating")).count()
+        };
+        // A node that is gone since, or not heard of yet, may be counted.
+        let nodes = count(&mut known.iter()).max(count(&mut store.all(Kind::NodeClaim)));
+        let disrupted = store
+            .all(Kind::NodeClaim)
+            .filter(is_of_pool)
+            .filter(|claim| chosen_for(claim).is_some() && !claim.is_condition_true("InstanceTerminating"))
+            .count();
+        let allowed = allowance(pool, reason, nodes, act.decided);
+        if allowed.is_some_and(|allowed| disrupted > allowed) {
+            let (pool, reason) = (pool_name.to_owned(), reason.to_owned());
+            broken.push(Broken::NodeBudgetExceeded { pool, reason, disrupted, allowed: allowed.unwrap_or(0) });
+        }
+        let is_off = |path: &[&str]| pool.at(path) == Some(&serde_json::Value::Bool(true));
+        if is_off(&["spec", "disabled"]) || is_off(&["spec", "disableDeprovisioning"]) {
+            broken.push(Broken::DisabledPoolDisrupted { pool: pool_name.to_owned(), claim: claim_name() });
+        }
+    }
+    let id = claim.text(&["status", "providerID"]);
+    let nodes = heard(Kind::Node);
+    let node = nodes.iter().find(|node| id.is_some() && node.text(&["spec", "providerID"]) == id);
+    let is_protected = |node: &Object| {
+        [annotation::DO_NOT_DISRUPT].iter().any(|key| node.text(&["metadata", "annotations", key]) == Some("true"))
+    };
+    if node.is_some_and(is_protected) && reason != "Unhealthy" {
+        broken.push(Broken::ProtectedNodeChosen { claim: claim_name() });
+    }
+    if let Some(action) = action(reason) {
+        for window in heard(Kind::MaintenanceWindow) {
+            let labels = node.unwrap_or(claim).labels();
+            if denies(&window, action, &labels, act.decided) {
+                let window = window.name.to_string();
+                broken.push(Broken::WindowIgnored { window, claim: claim_name(), reason: reason.to_owned() });
+            }
+        }
+    }
+    broken
+}
+
+/// How many nodes of the pool the strictest of its budgets leaves to this reason; `None` is any number.
+fn allowance(pool: &Object, reason: &str, nodes: usize, at: Timestamp) -> Option<usize> {
+    let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
+    let default = [serde_json::json!({"nodes": "10%"})];
+    let budgets = match pool.at(&["spec", "disruption", "budgets"]) {
+        Some(_) => pool.list(&["spec", "disruption", "budgets"]),
+        None => &default,
+    };
+    let allowances = budgets.iter().filter_map(|budget| {
+        let text = |name: &str| budget[name].as_str();
+        let reasons: Vec<&str> =
+            budget["reasons"].as_array().into_iter().flatten().filter_map(|it| it.as_str()).collect();
+        let parsed = Budget::parse(BudgetText {
+            nodes: text("nodes").unwrap_or("10%"),
+            reasons: &reasons,
+            schedule: text("schedule"),
+            duration: text("duration"),
+            time_zone: text("timeZone"),
+        });
+        let reason: DisruptionReason = reason.parse().ok()?;
+        match parsed {
+            Ok(budget) if !budget.reasons.include(reason) => None,
+            Ok(budget) => match budget.allowance(nodes, at) {
+                Allowance::Unlimited => None,
+                Allowance::AtMost(count) => Some(count),
+            },
+            Err(_) => Some(0),
+        }
+    });
+    allowances.min().map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+/// What a window calls it.
+fn action(reason: &str) -> Option<Action> {
+    match reason {
+        "Empty" => Some(Action::EmptyConsolidation),
+        "Underutilized" => Some(Action::NonEmptyConsolidation),
+        "Drifted" => Some(Action::Drift),
+        "Unhealthy" => Some(Action::Repair),
+        _ => None,
+    }
+}
+
+fn denies(window: &Object, action: Action, labels: &crate::store::LabelMap<'_>, at: Timestamp) -> bool {
+    let Ok(wire) = serde_json::from_value(window.body().clone()) else { return false };
+    let parsed = kerf_api::parse::maintenance_window(&wire);
+    parsed.is_ok_and(|parsed| parsed.value.denies(action, labels, at))
+}

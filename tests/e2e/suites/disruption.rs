@@ -1,0 +1,38 @@
+//! Disruption on a real API server: nodes that are empty, drifted, too dear or sick are removed or replaced, replacement
+//! first, as far as budgets, windows, toggles and annotations allow.
+
+mod choice;
+mod drift;
+mod held_back;
+mod upkeep;
+
+cases! {
+    steady: [
+        choice::an_empty_node_goes,
+        choice::a_node_that_is_too_large_is_replaced_by_a_cheaper_one,
+        choice::three_nodes_become_one,
+        drift::labels_roll_the_node,
+        drift::annotations_roll_the_node,
+        drift::taints_roll_the_node,
+        drift::startup_taints_roll_the_node,
+        drift::requirements_roll_the_node,
+        drift::one_at_a_time_if_the_budget_says_so,
+        drift::a_replacement_that_never_joins_is_rolled_back,
+        held_back::a_budget_of_none_keeps_an_empty_node,
+        held_back::a_budget_with_a_schedule_keeps_an_empty_node_in_its_time,
+        held_back::a_disruption_budget_of_the_pods_keeps_the_node,
+        held_back::a_protected_pod_keeps_the_node_until_it_is_not_any_more,
+        held_back::a_protected_node_stays_until_it_is_not_any_more,
+        held_back::a_maintenance_window_keeps_the_node,
+        held_back::a_pool_with_drift_switched_off_keeps_the_node,
+        upkeep::a_static_pool_has_as_many_nodes_as_it_says,
+        upkeep::a_sick_node_is_replaced,
+        upkeep::too_many_sick_nodes_are_left_alone,
+    ],
+    // Not the choices: a proposal is held for fifteen seconds, which no controller that is killed so often lives.
+    killed: [
+        drift::labels_roll_the_node,
+        drift::one_at_a_time_if_the_budget_says_so,
+        upkeep::a_static_pool_has_as_many_nodes_as_it_says,
+    ],
+}
