@@ -14,7 +14,7 @@ use crate::file::Problem;
 use crate::memory;
 
 /// A day after everything in the problem was made.
-const NOW: &str = "2026-01-02T00:00:00Z";
+pub(crate) const NOW: &str = "2026-01-02T00:00:00Z";
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
@@ -80,7 +80,8 @@ pub fn measure(problem: &Problem, runs: usize) -> Result<Measured> {
     })
 }
 
-fn class(problem: &Problem) -> Result<ClassKind> {
+/// The node class that the problem's pools use.
+pub(crate) fn class(problem: &Problem) -> Result<ClassKind> {
     let Some(pool) = problem.cluster.pools().next() else { bail!("the problem has no pool") };
     Ok(ClassKind { group: pool.class.group.clone(), kind: pool.class.kind.clone() })
 }
