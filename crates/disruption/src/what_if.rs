@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use kerf_model::cluster::{InstanceType, ObjectName, Pod, condition_kind as kind};
-use kerf_scheduling::{Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced};
+use kerf_model::cluster::{ObjectName, Pod, condition_kind as kind};
+use kerf_scheduling::{Aim, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced};
 
 use crate::subject::Subject;
 use crate::{KeepReason, LandsOn, Policy, View};
@@ -16,15 +16,10 @@ const SHOWN_PODS: usize = 5;
 /// closed to the rest. A storm of drift has thousands on their way.
 const MOST_CARRIED: usize = 500;
 
-/// For asking what fits without launching anything.
-static NOTHING: BTreeMap<Arc<str>, Arc<[InstanceType]>> = BTreeMap::new();
-
 /// The cluster as what-ifs see it: without what is going, and with those pods looking for a place.
 pub(crate) struct Simulator<'a> {
     view: View<'a>,
     prepared: OnceLock<Prepared<'a>>,
-    /// The same without anything to launch.
-    as_it_is: OnceLock<Prepared<'a>>,
     /// Nodes and unjoined claims that are no destination.
     gone: BTreeSet<Arc<str>>,
     /// Pods that wait for a place, and pods of nodes that go anyway: whatever else happens, they need theirs.
@@ -72,7 +67,6 @@ impl<'a> Simulator<'a> {
         let mut simulator = Self {
             view: *view,
             prepared: OnceLock::new(),
-            as_it_is: OnceLock::new(),
             gone: BTreeSet::new(),
             others: pending.collect(),
             leaving: BTreeSet::new(),
@@ -185,25 +179,23 @@ impl<'a> Simulator<'a> {
         judge(self.solve(&question), moving).is_ok()
     }
 
-    /// Whether the pods fit on nodes that are there. Says yes a little too often: rules about zones that no node is in yet
-    /// are not known then.
+    /// Whether the pods fit on nodes that are there. What is no here is no deletion in [`ask`](Self::ask); what is yes may
+    /// still turn out to keep a preference on something new.
     pub(crate) fn may_fit(&self, subjects: &[&Subject<'a>], moving: &[Arc<Pod>]) -> bool {
-        let prepared = self.as_it_is.get_or_init(|| self.prepare(&NOTHING));
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let question = self.question(subjects, moving, &self.settled);
+        let asked = self.question(subjects, moving, &self.settled);
+        let question = Question { reserved: ReservedMode::Fallback, aim: Aim::Fit, ..asked };
         let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
-        let schedule = prepared.solve(&question);
-        !schedule.unplaced.iter().any(|(pod, _)| names.contains(&pod.meta.name))
+        !self.solve(&question).unplaced.iter().any(|(pod, _)| names.contains(&pod.meta.name))
     }
 
-    fn prepare(&self, types: &'a BTreeMap<Arc<str>, Arc<[InstanceType]>>) -> Prepared<'a> {
+    fn prepare(&self) -> Prepared<'a> {
         let view = &self.view;
         let policy = match view.settings.policy {
             Policy::Best => kerf_scheduling::Policy::Best,
             Policy::Compatible => kerf_scheduling::Policy::Compatible,
         };
         let options = Options { policy, ..view.scheduling };
-        Prepared::new(view.snapshot, Supply { types, rules: view.labels, options })
+        Prepared::new(view.snapshot, Supply { types: view.types, rules: view.labels, options })
     }
 
     fn question(&self, subjects: &[&Subject<'a>], moving: &[Arc<Pod>], closed: &Closed) -> Question {
@@ -223,7 +215,7 @@ impl<'a> Simulator<'a> {
 
     fn solve(&self, question: &Question) -> Schedule {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.prepared.get_or_init(|| self.prepare(self.view.types)).solve(question)
+        self.prepared.get_or_init(|| self.prepare()).solve(question)
     }
 }
 
