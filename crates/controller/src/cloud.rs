@@ -191,14 +191,44 @@ fn answered<T>(answer: Result<T, CloudError>) -> Option<T> {
     answer.inspect_err(|error| warn!(error = chain(error), "the provider did not answer")).ok()
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes, in one line. An error that already says its cause says it once: those of the Kubernetes client
+/// repeat it at every level, with the whole answer of the server behind it.
 pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
+    let mut text = String::new();
+    let mut link = Some(error);
+    while let Some(error) = link {
+        link = error.source();
+        let own = error.to_string();
+        let repeated = link.and_then(|cause| own.find(&cause.to_string()));
+        let own = own[..repeated.unwrap_or(own.len())].trim_end_matches([':', ' ', '(']);
+        if !text.is_empty() && !own.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(own);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use kube::runtime::watcher;
+
+    use super::*;
+
+    #[test]
+    fn the_log_had_the_servers_answer_three_times_in_one_line() {
+        let status = Status::failure("storage is (re)initializing", "TooManyRequests").with_code(429).boxed();
+        let error = watcher::Error::WatchStartFailed(kube::Error::Api(status));
+        assert_eq!(
+            chain(&error),
+            "failed to start watching object: ApiError: storage is (re)initializing: TooManyRequests"
+        );
+    }
+
+    #[test]
+    fn an_error_that_does_not_say_its_cause_is_followed_by_it() {
+        let error = CloudError { attempt: "list instances", source: "no route".into() };
+        assert!(chain(&error).ends_with(": no route"), "{}", chain(&error));
+    }
 }

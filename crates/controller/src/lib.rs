@@ -18,6 +18,7 @@ pub mod metrics;
 mod probes;
 mod requests;
 mod run;
+mod said;
 pub mod throttle;
 mod watch;
 
