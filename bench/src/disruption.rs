@@ -48,6 +48,8 @@ pub fn measure(problem: &Problem, runs: usize) -> Result<Measured> {
         types: &types,
         labels: &problem.rules,
         scheduling: Options::default(),
+        default_spread: &kerf_scheduling::NO_DEFAULT_SPREAD,
+        virtual_pods: &[],
         settings: &settings,
         memory: &memory,
         now: NOW.parse::<Timestamp>()?,

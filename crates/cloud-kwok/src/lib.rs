@@ -23,4 +23,4 @@ mod repair;
 
 pub use api::NodeApi;
 pub use class::KwokClass;
-pub use provider::KwokProvider;
+pub use provider::{INTERRUPTION, KwokProvider};

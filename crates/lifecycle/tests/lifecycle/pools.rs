@@ -75,7 +75,7 @@ fn health_starts_anew_with_an_edit_and_goes_on_after_a_restart() {
     }
 }
 
-/// Case 58; the hashes themselves are tested in kerf-api.
+/// Case 58, and sheet 03 case 47; the hashes themselves are tested in kerf-api.
 #[test]
 fn a_new_hash_version_reaches_the_claims_before_the_pool() {
     let claims =
@@ -174,7 +174,7 @@ fn a_static_pool_is_filled_up_to_its_limit_and_never_twice() {
     check(&world.pool("p"), "");
 }
 
-/// Case 62, end.
+/// Case 62, end; sheet 03 case 54.
 #[test]
 fn a_static_pool_sheds_the_nodes_that_hurt_least() {
     let running = |name: &str| format!("claim {name} pool=p id={name} launched registered\nnode {name} id={name}\n");
