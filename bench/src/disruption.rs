@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use jiff::Timestamp;
-use kerf_disruption::{Memory, Round, Settings, Verdict, View, decide};
+use kerf_disruption::{Memory, Round, Settings, Verdict, decide};
 use kerf_model::node_pool::ClassKind;
-use kerf_scheduling::Options;
 use serde::Serialize;
 
 use crate::file::Problem;
 use crate::memory;
+use crate::settle::view;
 
 /// A day after everything in the problem was made.
 pub(crate) const NOW: &str = "2026-01-02T00:00:00Z";
@@ -43,15 +42,7 @@ pub struct Measured {
 pub fn measure(problem: &Problem, runs: usize) -> Result<Measured> {
     let settings = Settings::for_classes(vec![class(problem)?]);
     let (memory, types) = (Memory::default(), problem.types_by_pool());
-    let view = View {
-        snapshot: &problem.cluster,
-        types: &types,
-        labels: &problem.rules,
-        scheduling: Options::default(),
-        settings: &settings,
-        memory: &memory,
-        now: NOW.parse::<Timestamp>()?,
-    };
+    let view = view(problem, &types, &settings, &memory, NOW.parse()?);
     let (mut first_ns, mut round_ns, mut peak_bytes, mut last) = (0, u64::MAX, 0, Round::default());
     for run in 0..runs.max(1) {
         drop(std::mem::take(&mut last));

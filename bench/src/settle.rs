@@ -96,7 +96,8 @@ pub fn settle(mut problem: Problem) -> Result<Settled> {
     Ok(settled)
 }
 
-fn view<'a>(
+/// What a round of either benchmark looks at.
+pub(crate) fn view<'a>(
     problem: &'a Problem,
     types: &'a Types,
     settings: &'a Settings,
@@ -104,7 +105,17 @@ fn view<'a>(
     now: Timestamp,
 ) -> View<'a> {
     let (snapshot, labels) = (&problem.cluster, &problem.rules);
-    View { snapshot, types, labels, scheduling: Options::default(), settings, memory, now }
+    View {
+        snapshot,
+        types,
+        labels,
+        scheduling: Options::default(),
+        default_spread: &kerf_scheduling::NO_DEFAULT_SPREAD,
+        virtual_pods: &[],
+        settings,
+        memory,
+        now,
+    }
 }
 
 /// Of the nodes that come for the `nth` command.

@@ -4,6 +4,7 @@
 
 mod arrows;
 mod bench;
+mod cases;
 mod ci;
 mod command;
 mod deny;

@@ -80,6 +80,7 @@ pub fn api_writes(effect: &Effect, now: Timestamp) -> Option<Vec<ApiWrite>> {
             &patch.resource_version,
             fields::buffer_status(&patch.status),
         ),
+        Effect::PatchPod(target, meta) => patches(ApiKind::POD, target, meta, Map::new(), Map::new()),
         Effect::EvictPod(target) => one(ApiKind::POD, target, Request::Evict { uid: Arc::clone(&target.uid) }),
         Effect::DeletePod(target, grace) => {
             // Rounded up: a pod must not get less time than it was promised.
@@ -93,6 +94,7 @@ pub fn api_writes(effect: &Effect, now: Timestamp) -> Option<Vec<ApiWrite>> {
         | Effect::ListInstances
         | Effect::FindInstance { .. }
         | Effect::CheckDrift { .. }
+        | Effect::UpdateInstance { .. }
         | Effect::Reboot { .. } => return None,
     })
 }

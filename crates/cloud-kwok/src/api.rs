@@ -13,6 +13,14 @@ pub trait NodeApi: Send + Sync {
 
     fn list(&self) -> impl Future<Output = Result<Vec<Node>, WriteError>> + Send;
 
+    /// Those that carry the label, whatever its value.
+    fn list_labelled(&self, key: &str) -> impl Future<Output = Result<Vec<Node>, WriteError>> + Send {
+        async move {
+            let nodes = self.list().await?;
+            Ok(nodes.into_iter().filter(|node| node.meta.label(key).is_some()).collect())
+        }
+    }
+
     /// Writes the boot id into the Node's status, as its kubelet would after a boot.
     fn set_boot_id(&self, node: &str, boot_id: &str) -> impl Future<Output = Result<(), WriteError>> + Send;
 

@@ -23,5 +23,5 @@ mod repair;
 
 pub use api::NodeApi;
 pub use class::KwokClass;
-pub use provider::KwokProvider;
+pub use provider::{INTERRUPTION, KwokProvider};
 pub use repair::policies as repair_policies;

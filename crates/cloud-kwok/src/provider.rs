@@ -1,13 +1,15 @@
 //! Claims in, Nodes out.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kerf_cloud::catalogue::KWOK_LABELS;
 use kerf_cloud::choice::choose;
 use kerf_cloud::{Catalogue, ClassKind, CloudError, InstanceTypes, Order, Provider};
-use kerf_model::cloud::{Instance, Interruption, LaunchError, Launched, RepairPolicy, TerminateAnswer};
-use kerf_model::cluster::{Node, NodeClaim, Texts};
+use kerf_model::cloud::{
+    Instance, Interruption, InterruptionCause, LaunchError, Launched, RepairPolicy, TerminateAnswer,
+};
+use kerf_model::cluster::{Node, NodeClaim, OfferingName, Texts};
 use kerf_model::effect::{Target, WriteError};
 use kerf_model::label::LabelRules;
 use kerf_model::node_pool::NodePool;
@@ -22,7 +24,14 @@ pub struct KwokProvider<A> {
     catalogue: Catalogue,
     rules: LabelRules,
     class_label: String,
+    avoided: Mutex<Vec<OfferingName>>,
 }
+
+/// On a Node: what is announced about its instance, like `spot_interrupted`.
+pub const INTERRUPTION: &str = "kwok.kerf.sh/interruption";
+
+/// Of a spot instance, at AWS.
+const NOTICE: SignedDuration = SignedDuration::from_mins(2);
 
 /// Why the Node of a claim is not there.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +50,16 @@ impl<A: NodeApi> KwokProvider<A> {
             .with_restricted_domain(CLASS_KIND.group)
             .with_well_known(KWOK_LABELS)
             .with_well_known(catalogue.label_keys().into_iter().map(AsRef::as_ref));
-        Self { api, catalogue, rules, class_label: CLASS_KIND.label() }
+        Self { api, catalogue, rules, class_label: CLASS_KIND.label(), avoided: Mutex::default() }
+    }
+
+    /// Without what is to be avoided.
+    fn types(&self) -> InstanceTypes {
+        let avoided = self.avoided.lock().unwrap_or_else(PoisonError::into_inner);
+        match avoided.is_empty() {
+            true => Arc::clone(self.catalogue.types()),
+            false => self.catalogue.types().iter().map(|kind| kind.without(&avoided)).collect(),
+        }
     }
 
     async fn post(&self, claim: &NodeClaim, provider_id: &str) -> Result<(), PostError> {
@@ -103,7 +121,8 @@ impl<A: NodeApi> Provider for KwokProvider<A> {
     /// Writes nothing: see the crate's page.
     async fn launch(&self, order: Order<'_, KwokClass>) -> Result<Launched, LaunchError> {
         order.usable_class()?;
-        let choice = choose(self.catalogue.types(), order.claim)?;
+        let types = self.types();
+        let choice = choose(&types, order.claim)?;
         let provider_id = order.claim.status.provider_id.clone();
         let (key, value) = node::FAKE_NODE;
         Ok(Launched {
@@ -152,9 +171,24 @@ impl<A: NodeApi> Provider for KwokProvider<A> {
         self.api.set_boot_id(node.name(), &format!("kwok-{operation}")).await.map_err(failed)
     }
 
-    /// There is nobody who could interrupt.
+    fn avoid(&self, offerings: Vec<OfferingName>) {
+        *self.avoided.lock().unwrap_or_else(PoisonError::into_inner) = offerings;
+    }
+
+    fn has_interruptions(&self) -> bool {
+        true
+    }
+
+    /// Whoever wants to see one labels the Node. It is announced as long as the label is there, so that none is lost.
     async fn interruptions(&self) -> Result<Vec<Interruption>, CloudError> {
-        Ok(Vec::new())
+        let nodes = self.api.list_labelled(INTERRUPTION).await;
+        let nodes = nodes.map_err(|source| CloudError { attempt: "list interrupted nodes", source: source.into() })?;
+        let announced = nodes.iter().filter_map(|node| {
+            let cause = InterruptionCause::named(node.meta.label(INTERRUPTION)?)?;
+            let provider_id = self.instance(node)?.provider_id;
+            Some(Interruption { provider_id, cause, notice: NOTICE })
+        });
+        Ok(announced.collect())
     }
 
     /// Posts the Node when it is due. One that goes before it has joined is posted again, as a kubelet would.

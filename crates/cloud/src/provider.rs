@@ -7,8 +7,10 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use kerf_model::cloud::{CloudDrift, Instance, Interruption, LaunchError, Launched, RepairPolicy, TerminateAnswer};
-use kerf_model::cluster::{ClassReadiness, NodeClaim, NodeClass};
+use kerf_model::cloud::{
+    CloudDrift, Instance, Interruption, LaunchError, Launched, RepairPolicy, TerminateAnswer, UpdateAnswer,
+};
+use kerf_model::cluster::{ClassReadiness, NodeClaim, NodeClass, OfferingName};
 use kerf_model::label::LabelRules;
 use kerf_model::node_pool::{NodeClassRef, NodePool};
 
@@ -67,12 +69,30 @@ pub trait Provider: Send + Sync {
         std::future::ready(Ok(None))
     }
 
+    /// Changes a claim's running instance to what it would be today, where the last answer of [`Provider::drift`] said
+    /// that this needs no new instance. Asked for twice it changes nothing more.
+    fn update(&self, order: Order<'_, Self::Class>) -> impl Future<Output = UpdateAnswer> + Send {
+        let message = format!("this provider changes no running instances: {}", order.claim.name()).into();
+        std::future::ready(UpdateAnswer::Impossible { message })
+    }
+
     /// Boots an instance again. Asked for twice under one operation it is done once; answers when the order is taken,
     /// and not when it is carried out.
     fn reboot(&self, provider_id: &str, operation: &str) -> impl Future<Output = Result<(), CloudError>> + Send {
         let _ = operation;
         let source = format!("this provider does not reboot instances: {provider_id}").into();
         std::future::ready(Err(CloudError { attempt: "reboot an instance", source }))
+    }
+
+    /// Nothing is to be launched from these offerings until it is told otherwise: the cloud has just taken an instance
+    /// back there. Replaces what was told before.
+    fn avoid(&self, offerings: Vec<OfferingName>) {
+        drop(offerings);
+    }
+
+    /// Whether there may ever be interruptions. Those that have none are never asked.
+    fn has_interruptions(&self) -> bool {
+        false
     }
 
     /// What the cloud has announced since the last call; calling again says that those before were taken in. After a

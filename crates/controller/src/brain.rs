@@ -17,8 +17,8 @@ use kerf_lifecycle::Note;
 use kerf_model::change::{Change, Input};
 use kerf_model::cloud::TerminateAnswer;
 use kerf_model::cluster::{
-    ConditionStatus, InstanceType, NodeClaim, NodeClass, ObjectMeta, ObjectName, Pod, PodPhase, StoredPool,
-    condition_kind,
+    ConditionStatus, InstanceType, NodeClaim, NodeClass, ObjectMeta, ObjectName, OfferingName, Pod, PodPhase,
+    StoredPool, condition_kind,
 };
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget, Target};
 use kerf_model::label::{self, LabelRules};
@@ -58,8 +58,10 @@ pub enum Work {
     Effect(Effect),
     Launch { target: Target, claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
     CheckDrift { target: Target, claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
+    UpdateInstance { target: Target, claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
     Tend { claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
     Catalogue(Vec<(Arc<StoredPool>, Option<Arc<NodeClass>>)>),
+    Avoid(Vec<OfferingName>),
 }
 
 pub struct Brain {
@@ -188,6 +190,7 @@ impl Brain {
         }
         debug!(heard = count, effects = output.effects.len(), "looked at the cluster");
         let wake = output.wake;
+        self.metrics.pod_costs_pending(self.engine.pending_pod_costs());
         self.metrics.set_cluster(self.engine.snapshot().nodes().count());
         self.hand_out(output);
         self.tend(touched);
@@ -280,6 +283,7 @@ impl Brain {
             | Input::Instances(_)
             | Input::InstanceFound { .. }
             | Input::DriftFound { .. }
+            | Input::InstanceUpdated { .. }
             | Input::Rebooted { .. }
             | Input::Interrupted(_) => {}
         }
@@ -299,6 +303,7 @@ impl Brain {
         let Some(before) = before.filter(|before| before.meta.uid == now.meta.uid) else { return };
         for change in transitions(Some(&before.status.conditions), &now.status.conditions) {
             self.metrics.claim_condition(&change);
+            self.metrics.rebooted(&before, &change, self.now);
             if &*change.now.kind == condition_kind::DRAINED && change.now.status == ConditionStatus::True {
                 self.metrics.drained(now);
             }
@@ -389,6 +394,9 @@ impl Brain {
         for note in &output.notes {
             self.note(note);
         }
+        if let Some(offerings) = output.avoid {
+            self.send(Work::Avoid(offerings));
+        }
         for effect in output.effects {
             match effect {
                 // A claim that is gone meanwhile needs no instance.
@@ -400,6 +408,11 @@ impl Brain {
                 Effect::CheckDrift { claim: target } => {
                     if let Some((claim, class)) = self.order(&target) {
                         self.send(Work::CheckDrift { target, claim, class });
+                    }
+                }
+                Effect::UpdateInstance { claim: target } => {
+                    if let Some((claim, class)) = self.order(&target) {
+                        self.send(Work::UpdateInstance { target, claim, class });
                     }
                 }
                 other => self.send(Work::Effect(other)),

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kerf_cloud::{CloudError, InstanceTypes, Order, Provider};
 use kerf_model::change::Input;
-use kerf_model::cloud::{CloudDrift, LaunchError, Launched, RebootAnswer, TerminateAnswer};
-use kerf_model::cluster::{NodeClaim, NodeClass, StoredPool};
+use kerf_model::cloud::{CloudDrift, Interruption, LaunchError, Launched, RebootAnswer, TerminateAnswer, UpdateAnswer};
+use kerf_model::cluster::{NodeClaim, NodeClass, OfferingName, StoredPool};
 use kerf_model::effect::Effect;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -110,6 +110,33 @@ where
         answered(self.timed(call, self.provider.drift(Order { claim, class: class.as_ref() }), unknown).await)
     }
 
+    pub fn avoid(&self, offerings: Vec<OfferingName>) {
+        info!(?offerings, "offerings to avoid");
+        self.provider.avoid(offerings);
+    }
+
+    pub fn has_interruptions(&self) -> bool {
+        self.provider.has_interruptions()
+    }
+
+    /// What the provider announces. `None` if it did not answer.
+    pub async fn interruptions(&self) -> Option<Vec<Interruption>> {
+        let call = ("interruption", "Interruptions", "");
+        answered(self.timed(call, self.provider.interruptions(), unknown).await)
+    }
+
+    pub async fn update(&self, claim: &NodeClaim, class: Option<&NodeClass>) -> UpdateAnswer {
+        let class = match self.class(class).await {
+            Ok(class) => class,
+            Err(error) => return UpdateAnswer::Failed { message: chain(&error).into() },
+        };
+        let call = ("nodeclaim.disruption", "Update", claim.pool().unwrap_or_default());
+        let failed = |answer: &UpdateAnswer| (*answer != UpdateAnswer::Done).then_some("unknown");
+        let answer = self.timed(call, self.provider.update(Order { claim, class: class.as_ref() }), failed).await;
+        info!(nodeclaim = &**claim.name(), answer = ?answer, "asked to change an instance as it runs");
+        answer
+    }
+
     /// Effects for the cloud, but for those that need the claim.
     pub async fn execute(&self, effect: Effect) -> Option<Input> {
         match effect {
@@ -152,7 +179,9 @@ where
             | Effect::DeletePod(..)
             | Effect::Publish(_)
             | Effect::Launch { .. }
-            | Effect::CheckDrift { .. } => None,
+            | Effect::PatchPod(..)
+            | Effect::CheckDrift { .. }
+            | Effect::UpdateInstance { .. } => None,
         }
     }
 

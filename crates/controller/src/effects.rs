@@ -92,9 +92,11 @@ impl Lanes {
 
 fn lane(work: &Work) -> Lane {
     match work {
-        Work::Launch { target, .. } | Work::CheckDrift { target, .. } => Lane::Instance(target.name.clone()),
+        Work::Launch { target, .. } | Work::CheckDrift { target, .. } | Work::UpdateInstance { target, .. } => {
+            Lane::Instance(target.name.clone())
+        }
         Work::Tend { claim, .. } => Lane::Tending(claim.meta.name.clone()),
-        Work::Catalogue(_) => Lane::Catalogue,
+        Work::Catalogue(_) | Work::Avoid(_) => Lane::Catalogue,
         Work::Effect(effect) => match effect {
             Effect::CreateClaim(claim) => Lane::Claim(ObjectName::of_cluster(Arc::clone(&claim.name))),
             Effect::PatchClaim(target, _) | Effect::DeleteClaim(target) => Lane::Claim(target.name.clone()),
@@ -102,11 +104,14 @@ fn lane(work: &Work) -> Lane {
             Effect::PatchPool(target, _) => Lane::Pool(target.name.clone()),
             Effect::PatchOverlay(target, _) => Lane::Overlay(target.name.clone()),
             Effect::PatchBuffer(target, _) => Lane::Buffer(target.name.clone()),
-            Effect::EvictPod(target) | Effect::DeletePod(target, _) => Lane::Pod(target.name.clone()),
+            Effect::EvictPod(target) | Effect::DeletePod(target, _) | Effect::PatchPod(target, _) => {
+                Lane::Pod(target.name.clone())
+            }
             Effect::Publish(event) => Lane::Event(Arc::clone(&event.about.target.uid)),
             Effect::Launch { claim }
             | Effect::Terminate { claim, .. }
             | Effect::CheckDrift { claim }
+            | Effect::UpdateInstance { claim }
             | Effect::Reboot { claim, .. } => Lane::Instance(claim.name.clone()),
             Effect::TerminateOrphan { provider_id } | Effect::FindInstance { provider_id } => {
                 Lane::Id(Arc::clone(provider_id))
@@ -156,9 +161,17 @@ where
                 let drift = self.cloud.drift(&claim, class.as_deref()).await;
                 drift.map(|drift| Heard::Input(Input::DriftFound { claim: target, drift }))
             }
+            Work::UpdateInstance { target, claim, class } => {
+                let answer = self.cloud.update(&claim, class.as_deref()).await;
+                Some(Heard::Input(Input::InstanceUpdated { claim: target, answer }))
+            }
             Work::Tend { claim, class } => {
                 let at = self.cloud.tend(&claim, class.as_deref(), clock()).await;
                 at.map(|at| Heard::TendAt(Arc::clone(claim.name()), at))
+            }
+            Work::Avoid(offerings) => {
+                self.cloud.avoid(offerings);
+                None
             }
             Work::Catalogue(pools) => Some(Heard::Input(Input::Catalogue(self.cloud.catalogue(&pools).await))),
         };
@@ -185,6 +198,9 @@ where
                 Err(Refused { code, error }) => {
                     if matches!(effect, Effect::EvictPod(_)) {
                         self.metrics.eviction_answered(code);
+                    }
+                    if matches!(effect, Effect::PatchPod(..)) {
+                        self.metrics.pod_cost_written(Some(&error));
                     }
                     return failed(effect, error);
                 }
@@ -244,6 +260,10 @@ where
                     debug!(node = %target, "patched node");
                 }
             }
+            Effect::PatchPod(target, _) => {
+                self.metrics.pod_cost_written(None);
+                debug!(pod = %target, "patched pod");
+            }
             Effect::PatchPool(target, _) => debug!(nodepool = %target, "patched nodepool"),
             Effect::PatchOverlay(target, _) => debug!(overlay = %target, "patched nodeoverlay"),
             Effect::PatchBuffer(target, _) => debug!(buffer = %target, "patched capacitybuffer"),
@@ -254,6 +274,7 @@ where
             | Effect::ListInstances
             | Effect::FindInstance { .. }
             | Effect::CheckDrift { .. }
+            | Effect::UpdateInstance { .. }
             | Effect::Reboot { .. } => {}
         }
     }

@@ -65,6 +65,11 @@ impl NodeApi for KubeNodes {
         }
     }
 
+    async fn list_labelled(&self, key: &str) -> Result<Vec<Node>, WriteError> {
+        let page = self.api().list(&ListParams::default().labels(key)).await.map_err(write_error)?;
+        page.items.iter().map(read).collect()
+    }
+
     async fn set_boot_id(&self, node: &str, boot_id: &str) -> Result<(), WriteError> {
         let api: Api<WireNode> = Api::all(self.client.clone());
         let patch = Patch::Strategic(serde_json::json!({"status": {"nodeInfo": {"bootID": boot_id}}}));

@@ -12,6 +12,7 @@
 mod brain;
 mod cloud;
 mod effects;
+mod interruptions;
 pub mod kwok;
 pub mod lease;
 pub mod metrics;

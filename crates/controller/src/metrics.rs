@@ -8,7 +8,7 @@ mod process;
 mod registry;
 mod state;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,8 +18,9 @@ use kerf_engine::DisruptionNote;
 use kerf_engine::commands::Decision;
 use kerf_lifecycle::{Cause, Note};
 use kerf_model::budget::Allowance;
-use kerf_model::cluster::{Condition, Conditions, Node, NodeClaim, Pod};
-use kerf_model::effect::NewClaim;
+use kerf_model::cloud::Interruption;
+use kerf_model::cluster::{Condition, ConditionStatus, Conditions, Node, NodeClaim, Pod, condition_kind};
+use kerf_model::effect::{NewClaim, WriteError};
 use kerf_model::label::{self, annotation};
 use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::snapshot::ClusterSnapshot;
@@ -208,6 +209,13 @@ impl Metrics {
             Cause::Disrupted { consolidation_policy: Some(policy), .. } => policy_label(*policy),
             _ => "",
         };
+        if let Cause::RebootFailed = cause
+            && let Some(state) = claim.status.conditions.get(condition_kind::REBOOTING)
+        {
+            // The reasons of the condition: asked for, or issued and not back in time.
+            let result = if &*state.reason == "RebootIssued" { "recovery_timeout" } else { "provider_error" };
+            self.add(&metric::NODES_REBOOTS, &[result]);
+        }
         let mode = match claim.node.termination_grace_period {
             None => "graceful",
             Some(grace) if SignedDuration::from(grace).is_positive() => "eventual",
@@ -218,6 +226,10 @@ impl Metrics {
         let pods = snapshot.nodes_of(claim).flat_map(|node| snapshot.pods_on(node.name()));
         let pods = pods.filter(|pod| pod.is_reschedulable()).count();
         self.values().registry.add(&metric::PODS_DISRUPTED, &labels, pods as f64);
+        if let Cause::Unhealthy { condition } = cause {
+            let image = claim.status.image_id.as_deref().unwrap_or_default();
+            self.add(&metric::CLAIMS_UNHEALTHY, &[&snake(condition), pool, capacity_type, image, "forceful"]);
+        }
     }
 
     /// What disruption did. `took` is the look that it was part of.
@@ -225,6 +237,12 @@ impl Metrics {
         match note {
             DisruptionNote::Looked => {
                 self.observe(&metric::DISRUPTION_EVALUATION, &["", ""], took.as_secs_f64());
+                for move_ in &round.scored {
+                    let decision = if move_.approved { "approved" } else { "rejected" };
+                    let labels = [decision, &*move_.pool, policy_label(ConsolidationPolicy::Balanced)];
+                    self.add(&metric::CONSOLIDATION_MOVES, &labels);
+                    self.observe(&metric::CONSOLIDATION_SCORE, &labels, move_.score);
+                }
                 self.budgets(round);
             }
             DisruptionNote::Started { method, reason, decision, nodes, .. } => {
@@ -244,7 +262,16 @@ impl Metrics {
                 let labels = [decision.metric(), reason.metric(), method.consolidation_type()];
                 self.add(&metric::DISRUPTION_FAILED, &labels);
             }
-            DisruptionNote::Replaced { .. } | DisruptionNote::Done { .. } | DisruptionNote::BackedOff { .. } => {}
+            DisruptionNote::BackedOff { pool, seconds } => {
+                self.add(&metric::DRIFT_BACK_OFFS, &[pool]);
+                self.set(&metric::POOLS_DRIFT_BACK_OFF, &[pool], *seconds as f64);
+            }
+            DisruptionNote::Replaced { method, pools, .. } => {
+                for pool in pools.iter().filter(|_| method.is_drift()) {
+                    self.set(&metric::POOLS_DRIFT_BACK_OFF, &[pool], 0.0);
+                }
+            }
+            DisruptionNote::Done { .. } => {}
         }
     }
 
@@ -265,6 +292,56 @@ impl Metrics {
         for (method, count) in &round.eligible {
             let labels = [method.label(), method.consolidation_type()];
             values.registry.set(&metric::DISRUPTION_ELIGIBLE, &labels, f64::from(*count));
+        }
+    }
+
+    /// By pool: nodes whose pods' deletion costs wait.
+    pub(crate) fn pod_costs_pending(&self, pending: &BTreeMap<Arc<str>, u32>) {
+        let mut values = self.values();
+        values.registry.forget(&metric::POD_COSTS_PENDING);
+        for (pool, nodes) in pending {
+            values.registry.set(&metric::POD_COSTS_PENDING, &[pool], f64::from(*nodes));
+        }
+    }
+
+    /// A pod's deletion cost was written, or not.
+    pub(crate) fn pod_cost_written(&self, error: Option<&WriteError>) {
+        let result = match error {
+            None => "updated",
+            Some(WriteError::NotFound) => "skipped_notfound",
+            Some(WriteError::Conflict) => "skipped_conflict",
+            Some(WriteError::BudgetRefused { .. } | WriteError::Invalid { .. } | WriteError::Unavailable { .. }) => {
+                "error"
+            }
+        };
+        self.add(&metric::POD_COST_WRITES, &[result]);
+    }
+
+    /// What the cloud announced.
+    pub(crate) fn interruption_received(&self, interruption: &Interruption) {
+        let key: Arc<str> = Arc::from(format!("interrupted {}", interruption.provider_id));
+        if self.is_first(&key, interruption.cause.label()) {
+            self.add(&metric::INTERRUPTIONS, &[interruption.cause.label()]);
+        }
+    }
+
+    /// A reboot has ended: see the reasons of the condition `Rebooting`.
+    pub(crate) fn rebooted(&self, claim: &NodeClaim, change: &Transition<'_>, now: Timestamp) {
+        if &*change.now.kind != condition_kind::REBOOTING || change.now.status != ConditionStatus::False {
+            return;
+        }
+        let Some(before) = change.before.filter(|before| before.status == ConditionStatus::True) else { return };
+        let result = match &*change.now.reason {
+            "RebootSucceeded" => "succeeded",
+            _ => "invalid_request",
+        };
+        let took = seconds(before.since, now);
+        self.add(&metric::NODES_REBOOTS, &[result]);
+        self.observe(&metric::NODE_REBOOT, &[result], took);
+        if result == "succeeded" {
+            let initialized = claim.status.conditions.get(condition_kind::INITIALIZED);
+            let issued = initialized.map_or(before.since, |condition| condition.since.max(before.since));
+            self.observe(&metric::NODE_REBOOT_RECOVERY, &[], seconds(issued, now));
         }
     }
 
@@ -386,6 +463,18 @@ const fn policy_label(policy: ConsolidationPolicy) -> &'static str {
         ConsolidationPolicy::WhenEmptyOrUnderutilized => "when_empty_or_underutilized",
         ConsolidationPolicy::Balanced => "balanced",
     }
+}
+
+/// `MemoryPressure` as `memory_pressure`.
+fn snake(name: &str) -> String {
+    let mut text = String::new();
+    for (at, letter) in name.char_indices() {
+        if letter.is_ascii_uppercase() && at > 0 {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
 }
 
 /// Pool, capacity type and zone.

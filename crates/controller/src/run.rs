@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use crate::brain::{Brain, QUEUE_LENGTH};
 use crate::cloud::{ClassReader, Cloud};
 use crate::effects::Writer;
+use crate::interruptions;
 use crate::lease::{Candidate, Held, LeaseOptions, Lost};
 use crate::metrics::{Build, Metrics};
 use crate::probes::{self, Health};
@@ -168,6 +169,9 @@ where
         }
         let mut tasks = JoinSet::new();
         watch::start(self.client, (self.options.kinds, self.options.features), &queue, &mut tasks);
+        if self.cloud.has_interruptions() {
+            tasks.spawn(interruptions::poll(Arc::clone(self.cloud), queue.clone(), Arc::clone(self.metrics)));
+        }
         let writer = Writer {
             client: self.client.clone(),
             cloud: Arc::clone(self.cloud),

@@ -49,6 +49,8 @@ fn main() {
         types: &types,
         labels: &rules,
         scheduling: kerf_scheduling::Options::default(),
+        default_spread: &kerf_scheduling::NO_DEFAULT_SPREAD,
+        virtual_pods: &[],
         settings: &settings,
         memory: &memory,
         now: now(),

@@ -51,3 +51,68 @@ pub(crate) fn lifetime_left(claim: &NodeClaim, now: Timestamp) -> f64 {
     let life = life.as_nanos() as f64 / 1e9;
     ((life - age) / life).clamp(0.0, 1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerf_model::cluster::{DoNotDisrupt, ObjectMeta, ObjectName, PodPhase, Texts};
+
+    fn cost(annotations: &[(&str, &str)], priority: i32, ours: bool) -> f64 {
+        let meta = ObjectMeta {
+            name: ObjectName::new("default", "x"),
+            uid: Arc::from("x"),
+            resource_version: Arc::from("1"),
+            generation: 1,
+            created: Timestamp::UNIX_EPOCH,
+            deleting: None,
+            labels: Texts::new(),
+            annotations: annotations.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect(),
+            finalizers: Vec::new(),
+            owners: Vec::new(),
+        };
+        let pod = Pod {
+            meta,
+            node_name: None,
+            phase: PodPhase::Running,
+            requests: Default::default(),
+            constraints: Default::default(),
+            volumes: Vec::new(),
+            priority,
+            priority_class: None,
+            unschedulable: false,
+            nominated_node: None,
+            do_not_disrupt: DoNotDisrupt::No,
+            started: None,
+            is_unready: false,
+            termination_grace: None,
+            uses_resource_claims: false,
+        };
+        eviction_cost(&pod, ours)
+    }
+
+    const OWN: &str = annotation::DISRUPTION_COST;
+    const OTHER: &str = annotation::POD_DELETION_COST;
+
+    /// The vectors of sheet 08 D10, and of sheet 03 §5 (case 24).
+    #[test]
+    fn case_24_and_d10_what_an_eviction_costs() {
+        for (annotations, expected) in [
+            (&[][..], 1.0),
+            (&[(OTHER, "1.5")], 1.0),
+            (&[(OTHER, "134217728")], 2.0),
+            (&[(OTHER, "-134217728")], 0.0),
+            (&[(OTHER, "2147483647")], 10.0),
+            (&[(OTHER, "2147483648")], 1.0),
+            (&[(OWN, "134217728")], 2.0),
+            (&[(OWN, "-2147483648")], -10.0),
+            (&[(OWN, "bad"), (OTHER, "134217728")], 1.0),
+            (&[(OWN, "0"), (OTHER, "134217728")], 1.0),
+        ] {
+            assert!((cost(annotations, 0, false) - expected).abs() < 1e-6, "{annotations:?}");
+        }
+        assert_eq!(cost(&[(OTHER, "134217728")], 0, true), 1.0, "with the gate on it is ours");
+        assert_eq!(cost(&[(OTHER, "-2147483648")], 0, false), 1.0, "left over from the gate");
+        assert_eq!(cost(&[], 1_000_000_000, false), 10.0);
+        assert_eq!(cost(&[], -33_554_432, false), 0.0);
+    }
+}

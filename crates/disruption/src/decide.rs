@@ -21,6 +21,7 @@ pub fn decide(view: &View<'_>) -> Round {
     }
     let mut round = plan.finish();
     round.events = events::all(&context, &round);
+    round.scored = consolidation::scored(&context, &round);
     round
 }
 

@@ -214,6 +214,13 @@ impl Method {
         }
     }
 
+    pub fn is_drift(self) -> bool {
+        match self {
+            Self::Drift | Self::StaticDrift => true,
+            Self::Repair | Self::Emptiness | Self::Rebalance | Self::MultiNode | Self::SingleNode => false,
+        }
+    }
+
     pub fn is_consolidation(self) -> bool {
         !self.consolidation_type().is_empty()
     }

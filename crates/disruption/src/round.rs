@@ -25,6 +25,16 @@ pub struct Round {
     /// When something that was held back by time becomes possible.
     pub wake: Option<Timestamp>,
     pub work: Work,
+    /// Moves from Balanced pools that were weighed, in order.
+    pub scored: Vec<ScoredMove>,
+}
+
+/// What Balanced scoring said to a move.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoredMove {
+    pub pool: Arc<str>,
+    pub score: f64,
+    pub approved: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

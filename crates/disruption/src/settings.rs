@@ -1,8 +1,11 @@
 //! What an operator can set.
 
+use std::str::FromStr;
+
 use jiff::SignedDuration;
 use kerf_model::cloud::RepairPolicy;
 use kerf_model::cluster::NodeClaim;
+use kerf_model::duration::GoDuration;
 use kerf_model::node_pool::{ClassKind, NodeClassRef};
 use kerf_model::price::Price;
 
@@ -77,6 +80,31 @@ pub struct Waves {
     pub bake: SignedDuration,
     /// Replacements that failed to become ready in one wave before the roll-out of the pool halts by itself.
     pub failures: u32,
+}
+
+/// The text names no waves.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} are no waves: write the share of a wave and the time between waves, like 10%:30m, or 10%:30m:2 to halt \
+         after two failures"
+)]
+pub struct InvalidWaves(String);
+
+/// `10%:30m`, and with `:2` the failures that halt a roll-out; one by default.
+impl FromStr for Waves {
+    type Err = InvalidWaves;
+
+    fn from_str(text: &str) -> Result<Self, InvalidWaves> {
+        let read = || {
+            let mut parts = text.split(':');
+            let percent =
+                parts.next()?.strip_suffix('%')?.parse().ok().filter(|percent| (1..=100).contains(percent))?;
+            let bake = SignedDuration::from(parts.next()?.parse::<GoDuration>().ok()?);
+            let failures = parts.next().map_or(Some(1), |part| part.parse().ok().filter(|count| *count > 0))?;
+            (parts.next().is_none() && !bake.is_negative()).then_some(Self { percent, bake, failures })
+        };
+        read().ok_or_else(|| InvalidWaves(text.to_owned()))
+    }
 }
 
 /// What a spot rebalance recommendation means to us.

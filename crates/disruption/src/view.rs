@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kerf_model::cluster::InstanceType;
+use kerf_model::cluster::{InstanceType, Pod};
 use kerf_model::label::LabelRules;
 use kerf_model::snapshot::ClusterSnapshot;
+use kerf_scheduling::DefaultSpread;
 
 use crate::{Memory, Settings};
 
@@ -19,6 +20,10 @@ pub struct View<'a> {
     pub labels: &'a LabelRules,
     /// What-ifs are asked with these, except that they always fall back from full reservations.
     pub scheduling: kerf_scheduling::Options,
+    /// What pods without spread constraints get, as in scheduling.
+    pub default_spread: &'a DefaultSpread,
+    /// Pods of capacity buffers: they are nowhere, and want room like those that wait.
+    pub virtual_pods: &'a [Arc<Pod>],
     pub settings: &'a Settings,
     pub memory: &'a Memory,
     pub now: Timestamp,

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kerf_model::cluster::{ObjectName, Pod, condition_kind as kind};
-use kerf_scheduling::{Aim, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced};
+use kerf_scheduling::{
+    Aim, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced, is_virtual,
+};
 
 use crate::subject::Subject;
 use crate::{KeepReason, LandsOn, Policy, View};
@@ -61,14 +63,14 @@ impl<'a> Simulator<'a> {
         subjects: &[Subject<'a>],
         moving: impl Fn(&Subject<'a>) -> Vec<Arc<Pod>>,
     ) -> Self {
-        let pending = view.snapshot.pods().filter(|pod| pod.is_provisionable()).cloned();
+        let pending = view.snapshot.pods().filter(|pod| pod.is_provisionable()).chain(view.virtual_pods).cloned();
         let (mut unsettled, mut drifted) = (BTreeSet::new(), BTreeSet::new());
         let taken: BTreeSet<Arc<str>> = landing(view).collect();
         let mut simulator = Self {
             view: *view,
             prepared: OnceLock::new(),
             gone: BTreeSet::new(),
-            others: pending.collect(),
+            others: view.default_spread.apply(pending.collect(), view.snapshot),
             leaving: BTreeSet::new(),
             settled: Closed::default(),
             not_drifted: Closed::default(),
@@ -168,7 +170,15 @@ impl<'a> Simulator<'a> {
             Destinations::All => &self.all,
         };
         let question = Question { reserved: ReservedMode::Fallback, ..self.question(subjects, moving, closed) };
-        judge(self.solve(&question), moving)
+        judge(self.solve(&question), moving, self.host_buffers(subjects))
+    }
+
+    /// Whether room for pods of capacity buffers goes with the nodes: then those need new room, and it costs.
+    fn host_buffers(&self, subjects: &[&Subject<'a>]) -> bool {
+        let hosts = |subject: &&Subject<'a>| {
+            subject.node.is_some_and(|node| self.view.memory.buffers.get(node.name()).is_some_and(|pods| *pods > 0))
+        };
+        subjects.iter().any(hosts)
     }
 
     /// Whether the pods would have a place if the reservation had one more, and nobody fell back from it.
@@ -176,7 +186,7 @@ impl<'a> Simulator<'a> {
         let credits = BTreeMap::from([(Arc::clone(reservation), 1)]);
         let asked = self.question(&[subject], moving, &self.all);
         let question = Question { reserved: ReservedMode::Strict, credits, ..asked };
-        judge(self.solve(&question), moving).is_ok()
+        judge(self.solve(&question), moving, false).is_ok()
     }
 
     /// Whether the pods fit on nodes that are there. What is no here is no deletion in [`ask`](Self::ask); what is yes may
@@ -204,8 +214,10 @@ impl<'a> Simulator<'a> {
             excluded.insert(Arc::clone(subject.name()));
             excluded.extend(subject.node.map(|node| Arc::clone(node.name())));
         }
+        let (spread, snapshot) = (self.view.default_spread, self.view.snapshot);
+        let moving = if spread.is_empty() { moving.to_vec() } else { spread.apply(moving.to_vec(), snapshot) };
         Question {
-            pods: self.others.iter().chain(moving).cloned().collect(),
+            pods: self.others.iter().cloned().chain(moving).collect(),
             excluded,
             closed_to_moves: Arc::clone(closed),
             from_leaving: self.leaving.clone(),
@@ -220,7 +232,7 @@ impl<'a> Simulator<'a> {
 }
 
 /// What became of the pods that have to move. What becomes of others is no reason for or against.
-fn judge(schedule: Schedule, moving: &[Arc<Pod>]) -> Result<Outcome, KeepReason> {
+fn judge(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Result<Outcome, KeepReason> {
     let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
     let is_moving = |pod: &Arc<Pod>| names.contains(&pod.meta.name);
     let unplaced: Vec<_> = schedule.unplaced.iter().filter(|(pod, _)| is_moving(pod)).collect();
@@ -240,7 +252,8 @@ fn judge(schedule: Schedule, moving: &[Arc<Pod>]) -> Result<Outcome, KeepReason>
         }
     }
     outcome.new_claims = schedule.new_claims;
-    outcome.new_claims.retain(|claim| claim.pods.iter().any(is_moving));
+    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (with_buffers && is_virtual(pod));
+    outcome.new_claims.retain(|claim| claim.pods.iter().any(is_ours));
     Ok(outcome)
 }
 

@@ -83,6 +83,7 @@ impl Agenda {
             Input::Launched { claim, .. }
             | Input::Terminated { claim, .. }
             | Input::DriftFound { claim, .. }
+            | Input::InstanceUpdated { claim, .. }
             | Input::Rebooted { claim, .. } => {
                 self.claim_by_name(&claim.name.name, snapshot);
             }
@@ -192,6 +193,7 @@ impl Agenda {
             | Effect::DeleteClaim(target)
             | Effect::Launch { claim: target }
             | Effect::CheckDrift { claim: target }
+            | Effect::UpdateInstance { claim: target }
             | Effect::Reboot { claim: target, .. } => {
                 self.claim_by_name(&target.name.name, snapshot);
             }
@@ -210,7 +212,7 @@ impl Agenda {
             Effect::ListInstances | Effect::TerminateOrphan { .. } => self.touch(Item::Garbage),
             Effect::PatchOverlay(target, _) => self.touch(Item::Overlay(target.name.name.clone())),
             Effect::PatchBuffer(target, _) => self.touch(Item::Buffer(target.name.clone())),
-            Effect::CreateClaim(_) | Effect::Publish(_) => {}
+            Effect::CreateClaim(_) | Effect::PatchPod(..) | Effect::Publish(_) => {}
         }
     }
 

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{
-    Action, Approved, Held, Memory, Method, Policy, Proposal, ProposalId, Round, Verdict, View, Withdrawn, decide,
-    validate_all,
+    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Round, Verdict, View, Withdrawn, decide, validate_all,
 };
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::change::{Change, Input};
@@ -49,6 +48,7 @@ pub struct Facts<'a> {
     pub overlays: &'a Overlays,
     /// By node: for how many pods of capacity buffers it keeps room.
     pub buffers: &'a BTreeMap<Arc<str>, u32>,
+    pub virtual_pods: &'a [Arc<Pod>],
     pub settings: &'a Settings,
     pub now: Timestamp,
 }
@@ -72,6 +72,7 @@ pub struct Disruption {
     reboots: BTreeMap<Arc<str>, (Mark, Timestamp)>,
     round: Round,
     looked_at: Option<Timestamp>,
+    has_looked: bool,
     /// Something that decisions rest on is other than at the last look.
     is_changed: bool,
     /// Something that a command waits for has changed.
@@ -102,6 +103,16 @@ impl Disruption {
 
     pub fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// What decisions look at.
+    pub fn view<'a>(&'a self, facts: Facts<'a>) -> View<'a> {
+        view(facts, &self.memory)
+    }
+
+    /// Whether a round was made since this was asked last.
+    pub fn is_round_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_looked)
     }
 
     pub fn marks(&self) -> &Marks {
@@ -157,6 +168,7 @@ impl Disruption {
             | Input::Instances(_)
             | Input::InstanceFound { .. }
             | Input::DriftFound { .. }
+            | Input::InstanceUpdated { .. }
             | Input::Rebooted { .. } => {}
         }
     }
@@ -265,12 +277,13 @@ impl Disruption {
                 return true;
             }
             if let Phase::Deleting { .. } = command.phase {
-                for pool in pools_of(command).filter(|_| is_drift(command.method)) {
-                    self.memory.drift_succeeded(&pool);
+                let pools: Vec<_> = pools_of(command).collect();
+                for pool in pools.iter().filter(|_| command.method.is_drift()) {
+                    self.memory.drift_succeeded(pool);
                 }
                 let Command { id, method, reason, decision, .. } = command;
                 let (command, method, reason, decision) = (id.clone(), *method, *reason, *decision);
-                done.told.push(DisruptionNote::Replaced { command, method, reason, decision });
+                done.told.push(DisruptionNote::Replaced { command, method, reason, decision, pools });
             }
         }
     }
@@ -284,7 +297,7 @@ impl Disruption {
         match outcome {
             Outcome::Done => done.told.push(DisruptionNote::Done { command: id.clone() }),
             Outcome::RolledBack(failure) => {
-                for pool in pools.into_iter().filter(|_| is_drift(*method)) {
+                for pool in pools.into_iter().filter(|_| method.is_drift()) {
                     let until = self.memory.drift_back_off.get(&pool).map(|back_off| back_off.until);
                     let seconds = until.map_or(0, |until| until.duration_since(now).as_secs());
                     done.told.push(DisruptionNote::BackedOff { pool, seconds });
@@ -327,6 +340,7 @@ impl Disruption {
 
     fn look(&mut self, facts: Facts<'_>, done: &mut Done) {
         self.looked_at = Some(facts.now);
+        self.has_looked = true;
         self.is_changed = false;
         self.collect_orphans(facts, done);
         let mut round = decide(&view(facts, &self.memory));
@@ -476,6 +490,8 @@ fn view<'a>(facts: Facts<'a>, memory: &'a Memory) -> View<'a> {
         types: facts.types,
         labels: &facts.settings.labels,
         scheduling: facts.settings.scheduling,
+        default_spread: &facts.settings.default_spread,
+        virtual_pods: facts.virtual_pods,
         settings: &facts.settings.disruption,
         memory,
         now: facts.now,
@@ -485,13 +501,6 @@ fn view<'a>(facts: Facts<'a>, memory: &'a Memory) -> View<'a> {
 fn pools_of(command: &Command) -> impl Iterator<Item = Arc<str>> + use<> {
     let pools: BTreeSet<_> = command.candidates.iter().map(|going| going.pool.clone()).collect();
     pools.into_iter()
-}
-
-fn is_drift(method: Method) -> bool {
-    match method {
-        Method::Drift | Method::StaticDrift => true,
-        Method::Repair | Method::Emptiness | Method::Rebalance | Method::MultiNode | Method::SingleNode => false,
-    }
 }
 
 /// Whether decisions could come out otherwise. Heartbeats and what others write into a status are most of all changes.

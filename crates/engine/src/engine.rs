@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_disruption::{Held, Round, Verdict};
+use kerf_disruption::{Held, Round, Verdict, deletion_costs};
+use kerf_lifecycle::claim::drift::in_place::PodKeys;
 use kerf_lifecycle::pool::{self, Totals};
 use kerf_lifecycle::{Memory, Note, Steps, View, claim, garbage, node};
 use kerf_model::change::{Change, Input};
-use kerf_model::cloud::Instance;
-use kerf_model::cluster::{InstanceType, NodeOverlay, ObjectName, StoredPool};
+use kerf_model::cloud::{Instance, InterruptionCause};
+use kerf_model::cluster::{InstanceType, NodeOverlay, ObjectName, OfferingName, StoredPool};
 use kerf_model::effect::Effect;
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_scheduling::{Catalogues, Schedule};
 
 use crate::agenda::{Agenda, Item};
+use crate::avoided::Avoided;
 use crate::batch::Batch;
 use crate::buffers::{self, Buffers};
 use crate::commands::Command;
@@ -22,6 +24,7 @@ use crate::disruption::{Disruption, Facts};
 use crate::notes::DisruptionNote;
 use crate::outstanding::Outstanding;
 use crate::overlays::Overlays;
+use crate::pod_costs::PodCosts;
 use crate::provisioning::{self, Expected, Offers, PodVerdict, Waiting};
 use crate::settings::Settings;
 
@@ -39,7 +42,13 @@ pub struct Engine {
     batch: Batch,
     /// When waiting pods are looked at without being heard of.
     retry: Option<Timestamp>,
+    /// What may be launched, without what is avoided.
     types: BTreeMap<Arc<str>, Arc<[InstanceType]>>,
+    /// The same with it.
+    catalogues: Catalogues,
+    avoided: Avoided,
+    /// What is avoided is another than was told.
+    is_avoided_news: bool,
     overlays: Overlays,
     buffers: Buffers,
     expected: Expected,
@@ -48,6 +57,9 @@ pub struct Engine {
     /// The cloud's list, until it has been compared with the cluster.
     instances: Option<Vec<Instance>>,
     is_synced: bool,
+    /// Made anew with every look.
+    pod_keys: PodKeys,
+    pod_costs: PodCosts,
 }
 
 /// What the engine wants done.
@@ -59,6 +71,9 @@ pub struct Output {
     pub notes: Vec<Note>,
     /// What disruption did, for metrics and logs.
     pub disruption: Vec<DisruptionNote>,
+    /// Offerings that nothing is to be launched from now, if they are others than before. The cloud is told, because a
+    /// claim may name several types and zones.
+    pub avoid: Option<Vec<OfferingName>>,
     /// Call again at this time if nothing is heard before.
     pub wake: Option<Timestamp>,
 }
@@ -74,6 +89,9 @@ impl Engine {
             batch: Batch::default(),
             retry: None,
             types: BTreeMap::new(),
+            catalogues: Catalogues::new(),
+            avoided: Avoided::default(),
+            is_avoided_news: false,
             overlays: Overlays::default(),
             buffers: Buffers::default(),
             expected: Expected::default(),
@@ -81,6 +99,8 @@ impl Engine {
             disruption: Disruption::default(),
             instances: None,
             is_synced: false,
+            pod_keys: PodKeys::default(),
+            pod_costs: PodCosts::default(),
         }
     }
 
@@ -129,6 +149,7 @@ impl Engine {
         for input in inputs {
             self.hear(input, now);
         }
+        self.pod_keys = PodKeys::default();
         let mut output = Output::default();
         if !self.is_synced {
             return output;
@@ -138,8 +159,15 @@ impl Engine {
             self.take(steps, now, &mut output);
         }
         self.overlay(now);
+        if self.avoided.refresh(now) {
+            self.avoid(now);
+        }
+        if std::mem::take(&mut self.is_avoided_news) {
+            output.avoid = Some(self.avoided.names());
+        }
         // Before the objects are looked at, because it says what is to be written on them.
         self.disrupt(now, &mut output);
+        self.price_pods(now, &mut output);
         let items = self.agenda.take(now);
         // Made once for all pools, and only if one is looked at.
         let has_pool = items.iter().any(|item| matches!(item, Item::Pool(_)));
@@ -148,7 +176,13 @@ impl Engine {
             self.look_at(item, &totals, now, &mut output);
         }
         self.provision(now, &mut output);
-        let wakes = [self.agenda.next_due(), self.next_round(now), self.disruption.next_due(&self.settings)];
+        let wakes = [
+            self.agenda.next_due(),
+            self.next_round(now),
+            self.disruption.next_due(&self.settings),
+            self.avoided.next_due(),
+            self.pod_costs.next_due(),
+        ];
         output.wake = wakes.into_iter().flatten().min();
         output
     }
@@ -183,18 +217,34 @@ impl Engine {
             | Input::Terminated { .. }
             | Input::InstanceFound { .. }
             | Input::DriftFound { .. }
-            | Input::Rebooted { .. }
-            | Input::Interrupted(_) => {}
+            | Input::InstanceUpdated { .. }
+            | Input::Rebooted { .. } => {}
+            Input::Interrupted(interruption) => {
+                let claims: Vec<_> = self.snapshot.claims_with_id(&interruption.provider_id).cloned().collect();
+                for claim in claims.iter().filter(|_| interruption.cause == InterruptionCause::SpotReclaimed) {
+                    if self.avoided.interrupted(claim, now) {
+                        self.avoid(now);
+                    }
+                }
+            }
         }
     }
 
     /// What may be launched from now on.
     fn offer(&mut self, types: Catalogues, now: Timestamp) {
+        self.catalogues = types;
+        let types = self.avoided.apply(&self.catalogues);
         let is_other = |(pool, new): &(&Arc<str>, &Arc<[InstanceType]>)| self.types.get(*pool) != Some(new);
         let changed = types.iter().filter(is_other).map(|(pool, _)| pool.clone()).collect();
         self.agenda.offers_changed(&changed, &self.snapshot);
         self.types = types;
         self.retry = Some(now);
+    }
+
+    /// What is avoided has changed.
+    fn avoid(&mut self, now: Timestamp) {
+        self.is_avoided_news = true;
+        self.offer(self.catalogues.clone(), now);
     }
 
     /// Puts overlays on the catalogue, if one of the two has changed.
@@ -269,6 +319,7 @@ impl Engine {
             types: &self.types,
             rules: &self.settings.labels,
             marks: self.disruption.marks(),
+            pod_keys: &self.pod_keys,
             now,
         }
     }
@@ -305,11 +356,13 @@ impl Engine {
         if self.disruption.next_due(&self.settings).is_none_or(|at| now < at) && !self.disruption.is_touched() {
             return;
         }
+        let virtual_pods: Vec<_> = self.buffers.pods().cloned().collect();
         let facts = Facts {
             snapshot: &self.snapshot,
             types: &self.types,
             overlays: &self.overlays,
             buffers: self.buffers.on_hosts(),
+            virtual_pods: &virtual_pods,
             settings: &self.settings,
             now,
         };
@@ -317,6 +370,38 @@ impl Engine {
         done.touched.into_iter().for_each(|claim| self.agenda.touch(Item::Claim(claim)));
         output.disruption.extend(done.told);
         self.take(Steps { effects: done.effects, notes: done.notes, wake: None }, now, output);
+    }
+
+    /// What pods of ReplicaSets should cost to delete.
+    fn price_pods(&mut self, now: Timestamp, output: &mut Output) {
+        if self.settings.disruption.gates.pod_deletion_cost_management && self.disruption.is_round_news() {
+            self.pod_costs.touch();
+        }
+        if self.pod_costs.next_due().is_none_or(|at| now < at) {
+            return;
+        }
+        let effects = match self.settings.disruption.gates.pod_deletion_cost_management {
+            true => {
+                let facts = Facts {
+                    snapshot: &self.snapshot,
+                    types: &self.types,
+                    overlays: &self.overlays,
+                    buffers: self.buffers.on_hosts(),
+                    virtual_pods: &[],
+                    settings: &self.settings,
+                    now,
+                };
+                let costs = deletion_costs(&self.disruption.view(facts));
+                self.pod_costs.write(costs, &self.snapshot, now)
+            }
+            false => self.pod_costs.clean(&self.snapshot, now),
+        };
+        output.effects.extend(effects);
+    }
+
+    /// By pool: nodes whose pods' deletion costs are still to be written.
+    pub fn pending_pod_costs(&self) -> &BTreeMap<Arc<str>, u32> {
+        self.pod_costs.pending()
     }
 
     /// When the next round may be due.

@@ -14,6 +14,7 @@
 //! Start here, then [`provisioning`].
 
 mod agenda;
+mod avoided;
 mod batch;
 mod buffers;
 pub mod commands;
@@ -23,6 +24,7 @@ mod names;
 mod notes;
 mod outstanding;
 mod overlays;
+mod pod_costs;
 mod pool_stamp;
 pub mod provisioning;
 mod settings;

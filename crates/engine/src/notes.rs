@@ -26,7 +26,7 @@ pub enum DisruptionNote {
     /// A proposal did not stand up to the second look.
     Withdrawn { command: ProposalId, method: Method, objection: ObjectionKind, nodes: usize },
     /// The replacements are ready and the old nodes go.
-    Replaced { command: ProposalId, method: Method, reason: Reason, decision: Decision },
+    Replaced { command: ProposalId, method: Method, reason: Reason, decision: Decision, pools: Vec<Arc<str>> },
     /// A command was rolled back.
     Failed { command: ProposalId, method: Method, reason: Reason, decision: Decision, failure: Failure },
     /// Its nodes are gone.

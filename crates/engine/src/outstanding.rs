@@ -94,6 +94,7 @@ impl Deleted {
             Effect::CreateClaim(_)
             | Effect::PatchClaim(..)
             | Effect::PatchNode(..)
+            | Effect::PatchPod(..)
             | Effect::PatchPool(..)
             | Effect::EvictPod(_)
             | Effect::DeletePod(..)
@@ -104,6 +105,7 @@ impl Deleted {
             | Effect::ListInstances
             | Effect::FindInstance { .. }
             | Effect::CheckDrift { .. }
+            | Effect::UpdateInstance { .. }
             | Effect::Reboot { .. }
             | Effect::PatchOverlay(..)
             | Effect::PatchBuffer(..) => None,

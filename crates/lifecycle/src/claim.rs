@@ -14,6 +14,7 @@ mod draft;
 pub mod drift;
 pub mod expiration;
 mod finalize;
+pub mod health;
 mod hydration;
 mod initialization;
 mod interruption;
@@ -46,7 +47,8 @@ pub fn next(claim: &NodeClaim, view: View<'_>) -> Steps {
     }
     let verdict = launch::refusal(claim, view).or_else(|| liveness::overdue(claim, view));
     let interrupted = || interruption::cause(claim, view);
-    if let Some(cause) = verdict.or_else(interrupted).or_else(|| expiration::cause(claim, view)) {
+    let sick = || health::cause(claim, view);
+    if let Some(cause) = verdict.or_else(interrupted).or_else(sick).or_else(|| expiration::cause(claim, view)) {
         let mut steps = interruption::step(&mut ClaimDraft::new(claim, view.now), view);
         steps.merge(give_up(claim, cause));
         return steps;
@@ -63,6 +65,7 @@ pub fn next(claim: &NodeClaim, view: View<'_>) -> Steps {
         disruption::step,
         reparenting::step,
         interruption::step,
+        health::step,
     ];
     let mut wanted = Steps::default();
     for step in steps.into_iter().chain(aside) {
@@ -89,6 +92,7 @@ pub(crate) fn give_up(claim: &NodeClaim, cause: Cause) -> Steps {
         | Cause::Disrupted { .. }
         | Cause::ReplacementUnneeded
         | Cause::Interrupted { .. }
+        | Cause::Unhealthy { .. }
         | Cause::RebootFailed => None,
     };
     let effects = told.into_iter().chain([Effect::DeleteClaim(target.clone())]).collect();

@@ -7,6 +7,7 @@ use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget};
 use kerf_model::snapshot::ClusterSnapshot;
 
 use crate::claim::expiration::Hold;
+use crate::claim::health::TooManySick;
 use crate::claim::reboot::RebootFailure;
 use crate::claim::reparenting::Obstacle;
 use crate::drain::DrainBlocker;
@@ -15,6 +16,7 @@ pub const EVICTED: &str = "Evicted";
 
 /// Equal events are sent once per this time, as in the reference.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(2);
+const REPAIR_INTERVAL: SignedDuration = SignedDuration::from_mins(15);
 const REBOOT_INTERVAL: SignedDuration = SignedDuration::from_mins(30);
 
 pub fn insufficient_capacity(claim: &NodeClaim, message: &str) -> Effect {
@@ -102,6 +104,23 @@ pub fn reparented(claim: &NodeClaim, from: &str, to: &str) -> Effect {
 pub fn reparent_blocked(claim: &NodeClaim, target: &str, obstacle: &Obstacle) -> Effect {
     let text = format!("cannot move to pool {target}: {obstacle}");
     warning(EventKind::NodeClaim, &claim.meta, "ReparentBlocked", text)
+}
+
+/// On the node, the claim and the pool: the reference puts all three on the node.
+pub fn repair_blocked(claim: &NodeClaim, why: &TooManySick, snapshot: &ClusterSnapshot) -> Vec<Effect> {
+    let nodes = snapshot.nodes_of(claim).map(|node| (EventKind::Node, &node.meta));
+    let pool = why.pool.as_ref().and_then(|name| snapshot.pool(name)).map(|pool| (EventKind::NodePool, &pool.meta));
+    let about = nodes.chain([(EventKind::NodeClaim, &claim.meta)]).chain(pool);
+    let event = |(kind, meta)| {
+        let event = event(kind, meta, EventSeverity::Warning, "NodeRepairBlocked", why.to_string());
+        Effect::Publish(Box::new(Event { dedupe: String::new(), interval: REPAIR_INTERVAL, ..event }))
+    };
+    about.map(event).collect()
+}
+
+pub fn in_place_failed(claim: &NodeClaim, message: &str) -> Effect {
+    let text = format!("the instance cannot be changed as it runs, and is replaced: {message}");
+    warning(EventKind::NodeClaim, &claim.meta, "InPlaceUpdateFailed", text)
 }
 
 /// On the claim and its node.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::change::{Change, Input};
-use kerf_model::cloud::{InterruptionCause, RebootAnswer};
+use kerf_model::cloud::{InterruptionCause, RebootAnswer, UpdateAnswer};
 use kerf_model::cluster::{NodeClaim, ObjectMeta, ObjectName, Pod, condition_kind as kind};
-use kerf_model::effect::{Effect, Target};
+use kerf_model::effect::{Effect, Target, WriteError};
 use kerf_model::node_pool::PoolSize;
 use kerf_model::snapshot::ClusterSnapshot;
 
@@ -20,7 +20,9 @@ mod instance;
 
 pub(crate) use eviction::{PodMemory, Refusal, SEEN_WITHIN};
 pub(crate) use health::{Health, Outcome, Ring};
-pub(crate) use instance::{DriftCheck, LAUNCH_WITHIN, LOOKUP_VALID, Launch, Listing, Lookup, RebootCall, Termination};
+pub(crate) use instance::{
+    DriftCheck, InPlaceCall, LAUNCH_WITHIN, LOOKUP_VALID, Launch, Listing, Lookup, RebootCall, Termination,
+};
 
 use crate::events;
 use crate::steps::{Note, Steps};
@@ -47,6 +49,7 @@ struct ClaimMemory {
     launch: Option<Launch>,
     termination: Option<Termination>,
     drift: DriftCheck,
+    in_place: InPlaceCall,
     reboot: Option<RebootCall>,
 }
 
@@ -68,6 +71,7 @@ impl Memory {
             Input::Launched { claim, .. }
             | Input::Terminated { claim, .. }
             | Input::DriftFound { claim, .. }
+            | Input::InstanceUpdated { claim, .. }
             | Input::Rebooted { claim, .. }
                 if !is_known(claim) => {}
             Input::Launched { claim, answer } => {
@@ -88,7 +92,14 @@ impl Memory {
                 }
             }
             Input::DriftFound { claim, drift } => {
+                // What was changed in place is as it should be; should it not be, it is tried again.
+                self.claim_mut(claim).in_place.done = None;
                 self.claim_mut(claim).drift = DriftCheck { asked: None, answer: Some((now, drift.clone())) };
+            }
+            Input::InstanceUpdated { claim, answer } => {
+                let memory = self.claim_mut(claim);
+                memory.in_place.answered(answer, now);
+                memory.drift.expire();
             }
             Input::InstanceFound { provider_id, exists } => {
                 self.lookups.retain(|_, lookup| now.duration_since(lookup.at()) < LOOKUP_KEPT);
@@ -100,6 +111,15 @@ impl Memory {
                     && before.pod(&pod.name).is_some_and(|known| known.meta.uid == pod.uid)
                 {
                     self.pod_mut(pod).evict_failed(error, now);
+                }
+                if let (Effect::PatchNode(node, patch), WriteError::Invalid { message }) = (&**effect, error)
+                    && patch.taints.is_none()
+                    && let Some(node) = before.node(&node.name.name)
+                {
+                    for claim in before.claims_of(node) {
+                        let in_place = &mut self.claim_mut(&Target::from(&claim.meta)).in_place;
+                        in_place.answered(&UpdateAnswer::Failed { message: message.as_str().into() }, now);
+                    }
                 }
             }
             Input::Change(change) => self.see(change, before, now),
@@ -142,6 +162,7 @@ impl Memory {
                     memory.reboot = Some(RebootCall { first_asked, asked: Some(now), accepted: None });
                 }
                 Effect::CheckDrift { claim } => self.claim_mut(claim).drift.asked = Some(now),
+                Effect::UpdateInstance { claim } => self.claim_mut(claim).in_place.asked = Some(now),
                 Effect::ListInstances => self.listing.asked = Some(now),
                 Effect::Publish(event) if event.reason == events::EVICTED => {
                     self.pod_mut(&event.about.target).announced = true;
@@ -154,6 +175,7 @@ impl Memory {
                 | Effect::DeleteClaim(_)
                 | Effect::PatchNode(..)
                 | Effect::DeleteNode(_)
+                | Effect::PatchPod(..)
                 | Effect::PatchPool(..)
                 | Effect::PatchOverlay(..)
                 | Effect::PatchBuffer(..)
@@ -178,6 +200,10 @@ impl Memory {
 
     pub(crate) fn drift(&self, claim: &NodeClaim) -> Option<&DriftCheck> {
         Some(&self.claim(&claim.meta)?.drift)
+    }
+
+    pub(crate) fn in_place(&self, claim: &NodeClaim) -> Option<&InPlaceCall> {
+        Some(&self.claim(&claim.meta)?.in_place)
     }
 
     pub(crate) fn reboot(&self, claim: &NodeClaim) -> Option<&RebootCall> {
@@ -218,6 +244,7 @@ impl Memory {
             launch: None,
             termination: None,
             drift: DriftCheck::default(),
+            in_place: InPlaceCall::default(),
             reboot: None,
         };
         let memory = self.claims.entry(claim.name.name.clone()).or_insert_with(fresh);
@@ -304,6 +331,8 @@ impl Memory {
         for (name, memory) in &mut self.claims {
             if snapshot.claim(name).is_some_and(|claim| concerns(claim)) {
                 memory.drift.expire();
+                // What is wanted now is something else, and may work.
+                memory.in_place = InPlaceCall::default();
             }
         }
     }

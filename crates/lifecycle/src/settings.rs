@@ -4,6 +4,8 @@ use jiff::SignedDuration;
 use kerf_model::cluster::Node;
 use kerf_model::node_pool::{ClassKind, NodeClassRef};
 
+use crate::claim::health::LegacyRepair;
+
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The node classes of our provider. Claims, nodes and pools of other kinds belong to other controllers and are
@@ -23,6 +25,12 @@ pub struct Settings {
     pub static_capacity: bool,
     /// Feature gate `Drift`: off takes back what was seen of it.
     pub drift: bool,
+    /// Feature gate `InPlaceDrift`: nodes are changed as they run where that is as good as a new one.
+    pub in_place_drift: bool,
+    /// Sick nodes are repaired the old way (`--legacy-node-repair` with the gate `NodeRepair`).
+    pub legacy_repair: Option<LegacyRepair>,
+    /// Nothing new goes onto nodes that the cloud advises to leave (`--rebalance-action Cordon`).
+    pub rebalance_cordons: bool,
     /// Whether the provider has reasons of its own to call a claim drifted; then it is asked.
     pub provider_drift: bool,
 }
@@ -39,6 +47,9 @@ impl Settings {
             collect_older_than: SignedDuration::from_secs(30),
             static_capacity: false,
             drift: true,
+            in_place_drift: false,
+            legacy_repair: None,
+            rebalance_cordons: false,
             provider_drift: false,
         }
     }

@@ -61,6 +61,10 @@ pub enum Cause {
     Interrupted {
         cause: InterruptionCause,
     },
+    /// Its node was sick for too long, and repair is done the old way.
+    Unhealthy {
+        condition: Arc<str>,
+    },
     /// The reboot that should have cured its node did not.
     RebootFailed,
     /// It was made to replace a node that stays after all.
@@ -114,7 +118,7 @@ impl Cause {
             Self::Disrupted { reason, .. } => reason.metric(),
             Self::ReplacementUnneeded => "replacement_unneeded",
             Self::Interrupted { cause } => cause.label(),
-            Self::RebootFailed => "unhealthy",
+            Self::RebootFailed | Self::Unhealthy { .. } => "unhealthy",
         }
     }
 }

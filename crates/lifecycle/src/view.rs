@@ -8,6 +8,7 @@ use kerf_model::cluster::InstanceType;
 use kerf_model::label::LabelRules;
 use kerf_model::snapshot::ClusterSnapshot;
 
+use crate::claim::drift::in_place::PodKeys;
 use crate::{Marks, Memory, Settings};
 
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +21,8 @@ pub struct View<'a> {
     pub rules: &'a LabelRules,
     /// Disruptions under way.
     pub marks: &'a Marks,
+    /// The labels by which pods choose their nodes, in this snapshot.
+    pub pod_keys: &'a PodKeys,
     pub now: Timestamp,
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cloud::{CloudDrift, Instance, Interruption, LaunchError, Launched, RebootAnswer, TerminateAnswer};
+use crate::cloud::{
+    CloudDrift, Instance, Interruption, LaunchError, Launched, RebootAnswer, TerminateAnswer, UpdateAnswer,
+};
 use crate::cluster::{
     CapacityBuffer, CsiNode, DaemonSet, DisruptionBudget, InstanceType, Namespace, Node, NodeClaim, NodeClass,
     NodeOverlay, ObjectName, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, Service, StorageClass,
@@ -63,6 +65,11 @@ pub enum Input {
     DriftFound {
         claim: Target,
         drift: Option<CloudDrift>,
+    },
+    /// What came of changing the claim's instance as it runs.
+    InstanceUpdated {
+        claim: Target,
+        answer: UpdateAnswer,
     },
     Rebooted {
         claim: Target,

@@ -50,6 +50,22 @@ pub struct CloudDrift {
     pub reason: Arc<str>,
     /// What differs, with both values.
     pub message: Arc<str>,
+    /// Whether the provider can change the instance as it runs: all that differs is of that kind (tags, monitoring).
+    pub in_place: bool,
+}
+
+/// The answer to asking for a change of a running instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpdateAnswer {
+    Done,
+    /// May work when it is asked for again.
+    Failed {
+        message: Arc<str>,
+    },
+    /// Will not work, however often it is asked for: a resource has all the tags that it can have.
+    Impossible {
+        message: Arc<str>,
+    },
 }
 
 /// One of our instances, as the cloud lists them.
@@ -78,6 +94,13 @@ pub enum InterruptionCause {
 }
 
 impl InterruptionCause {
+    pub const ALL: [Self; 5] =
+        [Self::SpotReclaimed, Self::RebalanceRecommended, Self::Maintenance, Self::Stopping, Self::Terminating];
+
+    pub fn named(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.label() == label)
+    }
+
     /// The reference's name of the message, as metrics have it.
     pub const fn label(self) -> &'static str {
         match self {

@@ -18,7 +18,7 @@ mod workload;
 pub use buffer::{BufferShape, BufferSpec, BufferStatus, CapacityBuffer, PodTemplate};
 pub use claim::{ClaimStatus, NodeClaim};
 pub use condition::{Condition, ConditionStatus, Conditions, kind as condition_kind};
-pub use instance_type::{InstanceType, Offering, Overhead};
+pub use instance_type::{InstanceType, Offering, OfferingName, Overhead};
 pub use node::{Node, NodeCondition};
 pub use object::{ObjectMeta, ObjectName, Owner, Texts};
 pub use overlay::{NodeOverlay, OverlaySpec, PriceChange};

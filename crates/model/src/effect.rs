@@ -29,6 +29,8 @@ pub enum Effect {
     EvictPod(Target),
     /// Past the budgets, because a deadline was given.
     DeletePod(Target, SignedDuration),
+    /// Metadata of a pod; nothing else of it is ours to write.
+    PatchPod(Target, Box<MetaPatch>),
     Publish(Box<Event>),
     /// Makes an instance for a claim, or finds the one made before. The answer comes back as an input.
     Launch {
@@ -57,6 +59,10 @@ pub enum Effect {
     },
     /// Asks the provider whether it would make the claim's instance otherwise today. The answer comes back as an input.
     CheckDrift {
+        claim: Target,
+    },
+    /// Makes a running instance as it would be made today, where that needs no new one. The answer comes back as an input.
+    UpdateInstance {
         claim: Target,
     },
 }

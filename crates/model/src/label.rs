@@ -50,6 +50,8 @@ pub mod annotation {
     pub const DISRUPTION_COST: &str = "karpenter.sh/disruption-cost";
     /// Kubernetes' own eviction cost, read where [`DISRUPTION_COST`] is absent.
     pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+    /// Kerf's own, on pods: the [`POD_DELETION_COST`] that we wrote. Another value beside it is somebody else's.
+    pub const OUR_COST: &str = "kerf.sh/deletion-cost";
     pub const NODEPOOL_HASH: &str = "karpenter.sh/nodepool-hash";
     pub const NODEPOOL_HASH_VERSION: &str = "karpenter.sh/nodepool-hash-version";
     /// Kerf's own: the hashes behind [`NODEPOOL_HASH`], one per field.
@@ -85,6 +87,8 @@ pub mod taint_key {
     pub const DISRUPTED: &str = "karpenter.sh/disrupted";
     /// On a node that is being rebooted.
     pub const REBOOTING: &str = "karpenter.sh/rebooting";
+    /// Kerf's own, on a node that the cloud advises to leave.
+    pub const REBALANCE_RECOMMENDED: &str = "kerf.sh/rebalance-recommended";
     /// What v1beta1 put where v1 puts [`DISRUPTED`]; only ever removed.
     pub const LEGACY_DISRUPTION: &str = "karpenter.sh/disruption";
     pub const NOT_READY: &str = "node.kubernetes.io/not-ready";

@@ -128,6 +128,11 @@ impl Taint {
         Self::new(taint_key::REBOOTING, "", Effect::NoSchedule)
     }
 
+    /// On a node that the cloud advises to leave.
+    pub fn rebalance_recommended() -> Self {
+        Self::new(taint_key::REBALANCE_RECOMMENDED, "", Effect::NoSchedule)
+    }
+
     #[must_use]
     pub fn with_added(self, added: Option<Timestamp>) -> Self {
         Self { added, ..self }

@@ -28,6 +28,9 @@ struct Known {
     constraints: BTreeMap<(Arc<PodConstraints>, Selector), Arc<PodConstraints>>,
 }
 
+/// Pods are as they say.
+pub static NO_DEFAULT_SPREAD: DefaultSpread = DefaultSpread { constraints: Vec::new() };
+
 impl DefaultSpread {
     pub fn is_empty(&self) -> bool {
         self.constraints.is_empty()

@@ -36,7 +36,7 @@ mod topology;
 mod volumes;
 
 pub use buffer::{BufferProblem, ResolvedBuffer, count_by_buffer, is_virtual, resolve};
-pub use default_spread::DefaultSpread;
+pub use default_spread::{DefaultSpread, NO_DEFAULT_SPREAD};
 pub use intake::{InvalidPod, VolumeProblem, check_pod, is_leaving, is_usable, pods_to_place};
 pub use overlay::{Catalogues, Marks, Overlaid, OverlayVerdict, overlaid};
 pub use prepared::Prepared;

@@ -299,7 +299,10 @@ impl Autoscaler {
                     self.cloud.forget_claim(&claim.uid);
                 }
                 let fate = self.faults.launch();
-                let order = sent.claim.as_deref().map(|claim| (claim, image::wanted(store, &claim.node.class.name)));
+                let order = sent.claim.as_deref().map(|claim| {
+                    let class = &*claim.node.class.name;
+                    (claim, image::wanted(store, class), image::wanted_tags(store, class))
+                });
                 self.cloud.launch(claim, order, fate, now);
             }
             Effect::Terminate { claim, provider_id } => self.cloud.terminate(Some(claim), &provider_id, now),
@@ -310,13 +313,21 @@ impl Autoscaler {
                 let class = store.get(Kind::NodeClaim, &claim.name).ok();
                 let class = class.and_then(|claim| claim.text(&["spec", "nodeClassRef", "name"]));
                 let image = class.and_then(|class| image::wanted(store, class));
-                self.cloud.check_drift(claim, image.as_deref(), now);
+                let tags = class.and_then(|class| image::wanted_tags(store, class));
+                self.cloud.check_drift(claim, image.as_deref(), tags.as_deref(), now);
+            }
+            Effect::UpdateInstance { claim } => {
+                let class = store.get(Kind::NodeClaim, &claim.name).ok();
+                let class = class.and_then(|claim| claim.text(&["spec", "nodeClassRef", "name"]));
+                let tags = class.and_then(|class| image::wanted_tags(store, class));
+                self.cloud.update(claim, tags, now);
             }
             Effect::Reboot { claim, provider_id, operation } => self.cloud.reboot(claim, &provider_id, operation, now),
             Effect::CreateClaim(_)
             | Effect::PatchClaim(..)
             | Effect::DeleteClaim(_)
             | Effect::PatchNode(..)
+            | Effect::PatchPod(..)
             | Effect::DeleteNode(_)
             | Effect::PatchPool(..)
             | Effect::PatchOverlay(..)
@@ -406,8 +417,12 @@ impl Autoscaler {
             let more = self.engine.handle(catalogue, shown);
             output.effects.extend(more.effects);
             output.wake = more.wake;
+            output.avoid = more.avoid.or(output.avoid);
         }
         self.wake = output.wake.map(|wake| wake.max(shown));
+        if let Some(offerings) = output.avoid {
+            self.cloud.avoid(offerings);
+        }
         let heard = Arc::new(if self.acts.is_some() { self.ears.heard() } else { ears::Heard::new() });
         for effect in output.effects {
             if let Some(outage) = self.faults.crash(&effect) {

@@ -48,6 +48,9 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("disruption/empty-nodes", include_str!("../../../scenarios/disruption/empty-nodes.yaml")),
     ("disruption/failing-pool", include_str!("../../../scenarios/disruption/failing-pool.yaml")),
     ("disruption/interruption", include_str!("../../../scenarios/disruption/interruption.yaml")),
+    ("disruption/in-place-drift", include_str!("../../../scenarios/disruption/in-place-drift.yaml")),
+    ("disruption/legacy-repair", include_str!("../../../scenarios/disruption/legacy-repair.yaml")),
+    ("disruption/rebalance", include_str!("../../../scenarios/disruption/rebalance.yaml")),
     ("disruption/repair", include_str!("../../../scenarios/disruption/repair.yaml")),
     ("disruption/spot-kept", include_str!("../../../scenarios/disruption/spot-kept.yaml")),
     ("disruption/spot-to-spot", include_str!("../../../scenarios/disruption/spot-to-spot.yaml")),
@@ -127,6 +130,8 @@ enum Action {
     },
     /// The cloud takes a node's machine back.
     Interrupt(Reference),
+    /// The cloud advises to leave the node, and takes nothing back.
+    Recommend(Reference),
     /// The process dies, and comes back after this.
     Restart(SignedDuration),
     /// What the cloud has none of from now on.

@@ -1,8 +1,9 @@
 //! One hash per field, next to the hash of the whole: so that drift can name the field that changed, and tell an edit
 //! that means something from one that only adds or drops an empty `{}` or `[]`.
 //!
-//! A field is what a person would name: `spec.template.metadata.labels`, `spec.metadataOptions`. Fields that are absent
-//! or empty have no hash.
+//! A field is what a person would name: `spec.template.metadata.labels[team]`, `spec.metadataOptions`. Labels and
+//! annotations have one hash per key, so that what was added can be told from what was changed or taken away. Fields that
+//! are absent or empty have no hash.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use super::Hash;
+use super::go_hash::GoValue;
 use super::layout::Leaf;
 
 /// The field hashes of one object. Their text form goes into an annotation:
@@ -53,8 +55,7 @@ pub enum ParseFieldHashesError {
 
 impl FieldHashes {
     pub(super) fn new(of: Hash, leaves: &[Leaf<'_>]) -> Self {
-        let fields = meaningful(leaves).map(|leaf| (leaf.path.clone(), leaf.value.hash())).collect();
-        Self { of, fields }
+        Self { of, fields: meaningful(leaves).flat_map(entries).collect() }
     }
 
     /// Field paths with their hashes, in alphabetical order.
@@ -68,6 +69,18 @@ impl FieldHashes {
         }
         let changed = changed_fields(self, new);
         if changed.is_empty() { Edit::Cosmetic } else { Edit::Real { changed } }
+    }
+}
+
+/// A map whose keys can stand in the text form, key by key; anything else as a whole. (Tags of a cloud may have commas and
+/// blanks in their keys.)
+fn entries(leaf: &Leaf<'_>) -> Vec<(String, u64)> {
+    let is_plain = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./-_".contains(&byte));
+    match &leaf.value {
+        GoValue::Map(entries) if entries.iter().all(|(key, _)| is_plain(key)) => {
+            entries.iter().map(|(key, value)| (format!("{}[{key}]", leaf.path), value.hash())).collect()
+        }
+        whole => vec![(leaf.path.clone(), whole.hash())],
     }
 }
 
@@ -178,7 +191,7 @@ mod tests {
     fn an_edit_is_named_after_the_fields_it_changed() {
         let old = pool(json!({"labels": {"team": "a"}}), json!(null));
         let new = pool(json!({"labels": {"team": "b"}}), json!([{"key": "gpu", "effect": "NoSchedule"}]));
-        assert_eq!(pool_edit(&old, &new), real(&["spec.template.metadata.labels", "spec.template.spec.taints"]));
+        assert_eq!(pool_edit(&old, &new), real(&["spec.template.metadata.labels[team]", "spec.template.spec.taints"]));
         assert_eq!(
             class_edit(
                 &json!({"role": "a", "kubelet": {"maxPods": 110}, "amiFamily": "AL2"}),
@@ -259,7 +272,7 @@ mod tests {
         let text = fields.to_string();
         assert_eq!(text.parse(), Ok(fields));
         assert!(text.starts_with("v1 "), "{text}");
-        assert!(text.contains(" spec.template.metadata.labels="), "{text}");
+        assert!(text.contains(" spec.template.metadata.labels[team]="), "{text}");
 
         let none = FieldHashes { of: Hash(7), fields: BTreeMap::new() };
         assert_eq!(none.to_string(), "v1 7");

@@ -59,7 +59,8 @@ pub fn pod(wire: &SlimPod, shapes: &mut Shapes) -> Result<Parsed<Pod>, ParseErro
 }
 
 fn is_read(annotation: &str) -> bool {
-    annotation.starts_with(ANNOTATION_DOMAIN) || annotation == annotation::POD_DELETION_COST
+    annotation.starts_with(ANNOTATION_DOMAIN)
+        || [annotation::POD_DELETION_COST, annotation::OUR_COST].contains(&annotation)
 }
 
 /// Anything else than the known phases is one that a newer Kubernetes knows.

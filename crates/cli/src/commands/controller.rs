@@ -18,6 +18,7 @@ use kerf_controller::lease::LeaseOptions;
 use kerf_controller::metrics::Build;
 use kerf_controller::throttle::Throttle;
 use kerf_controller::{Addresses, Clients, Options, run as run_controller};
+use kerf_disruption::RebalanceAction;
 use kerf_engine::Settings;
 use kerf_lifecycle::ClassKind;
 use kerf_model::duration::GoDuration;
@@ -78,6 +79,17 @@ pub struct Args {
     /// How nodes are chosen for disruption
     #[arg(long, env = "DISRUPTION_POLICY", value_enum, default_value = "best", value_name = "POLICY")]
     disruption_policy: DisruptionPolicy,
+    /// Sick nodes go at once, past budgets and protections, as in releases before 1.15 (with the gate NodeRepair)
+    #[arg(long, env = "LEGACY_NODE_REPAIR", default_value = "false", default_missing_value = "true", num_args = 0..=1,
+          require_equals = true, value_name = "BOOL", value_parser = lenient_bool())]
+    legacy_node_repair: Setting<bool>,
+    /// What a recommendation of the cloud to leave a spot node means
+    #[arg(long, env = "REBALANCE_ACTION", value_enum, default_value = "Ignore", value_name = "ACTION")]
+    rebalance_action: Rebalance,
+    /// Drift goes in waves of this share of a pool with this time between them, and halts when a replacement fails: like
+    /// `10%:30m`, or `10%:30m:2` to halt after two failures. Empty is as fast as budgets allow
+    #[arg(long, env = "DRIFT_WAVES", default_value = "", value_name = "WAVES")]
+    drift_waves: String,
     /// Like `StaticCapacity=true`; several with commas
     #[arg(long, env = "FEATURE_GATES", default_value = "", value_name = "GATES")]
     feature_gates: String,
@@ -154,10 +166,6 @@ struct OfGo {
     /// There is no webhook to be reached
     #[arg(long, env = "KARPENTER_SERVICE", default_value = "", value_name = "NAME")]
     karpenter_service: String,
-    /// Repair obeys budgets
-    #[arg(long, env = "LEGACY_NODE_REPAIR", default_value = "false", default_missing_value = "true", num_args = 0..=1,
-          require_equals = true, value_name = "BOOL", value_parser = lenient_bool())]
-    legacy_node_repair: Setting<bool>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -181,6 +189,17 @@ enum DisruptionPolicy {
     Best,
     /// The reference's order of methods and its choices
     Compatible,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum Rebalance {
+    /// It is told, no more
+    Ignore,
+    /// Nothing new goes onto the node
+    Cordon,
+    /// The node is replaced, replacement first, within its pool's budgets
+    Replace,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -292,7 +311,17 @@ fn settings(args: &Args, provider: &KwokProvider<KubeNodes>) -> anyhow::Result<S
             warn!(gate = name, "this feature gate is not known and changes nothing");
         }
     }
-    settings.disruption.repair_policies = provider.repair_policies();
+    settings
+        .repair_by(provider.repair_policies(), args.legacy_node_repair.value)
+        .context("cannot use the provider's repair policies")?;
+    settings.rebalance_by(match args.rebalance_action {
+        Rebalance::Ignore => RebalanceAction::Ignore,
+        Rebalance::Cordon => RebalanceAction::Cordon,
+        Rebalance::Replace => RebalanceAction::Replace,
+    });
+    if !args.drift_waves.is_empty() {
+        settings.disruption.waves = Some(args.drift_waves.parse().context("cannot use --drift-waves")?);
+    }
     if args.disruption_policy == DisruptionPolicy::Compatible {
         settings.choose_as_the_reference();
     }
@@ -344,7 +373,7 @@ impl Args {
             &go.memory_limit.ignored,
             &go.enable_profiling.ignored,
             &go.disable_controller_warmup.ignored,
-            &go.legacy_node_repair.ignored,
+            &self.legacy_node_repair.ignored,
         ];
         ignored.into_iter().flatten().map(String::as_str)
     }

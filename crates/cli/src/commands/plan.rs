@@ -120,6 +120,8 @@ fn round(cluster: &Cluster, settings: &Settings, scheduling: Options, now: Times
         types: &cluster.types,
         labels: &cluster.rules,
         scheduling,
+        default_spread: &kerf_scheduling::NO_DEFAULT_SPREAD,
+        virtual_pods: &[],
         settings,
         memory: &memory,
         now,

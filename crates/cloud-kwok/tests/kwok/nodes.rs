@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_cloud::{Catalogue, Order, Provider, contract};
-use kerf_cloud_kwok::{KwokClass, KwokProvider, node};
-use kerf_model::cloud::{LaunchError, Launched, TerminateAnswer};
-use kerf_model::cluster::{ClassReadiness, Condition, ConditionStatus, NodeClaim, condition_kind};
+use kerf_cloud_kwok::{INTERRUPTION, KwokClass, KwokProvider, node};
+use kerf_model::cloud::{InterruptionCause, LaunchError, Launched, TerminateAnswer};
+use kerf_model::cluster::{ClassReadiness, Condition, ConditionStatus, NodeClaim, OfferingName, condition_kind};
 use kerf_model::label::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, LabelRules, TERMINATION_FINALIZER, ZONE};
 use kerf_model::requirement::{Requirement, Requirements};
 use serde_json::json;
@@ -365,4 +365,39 @@ fn sick_nodes_are_repaired_as_karpenter_does() {
         "KWOKRebootRequired True .* 30 60 RebootNode",
     ];
     assert_eq!(shown, expected);
+}
+
+/// Who wants to see an interruption labels the Node; it is told as long as the label is there, and launches go elsewhere.
+#[test]
+fn a_labelled_node_is_interrupted_and_what_is_to_be_avoided_is_not_launched() {
+    let bench = Bench::new(0);
+    let running = bench.launched(on_demand("a"));
+    bench.tend(&running, 0).unwrap();
+    let announced = || now_or_never(bench.provider.interruptions()).unwrap();
+    assert!(announced().is_empty());
+    let name = node::name_in(running.status.provider_id.as_ref().unwrap()).unwrap().to_owned();
+    let label = |value: &str| {
+        let value: Arc<str> = Arc::from(value);
+        bench.nodes.change(&name, |node| drop(node.meta.labels.insert(Arc::from(INTERRUPTION), value)));
+    };
+    label("spot_interrupted");
+    let told = announced();
+    assert_eq!((told.len(), told[0].cause), (1, InterruptionCause::SpotReclaimed));
+    assert_eq!(Some(&told[0].provider_id), running.status.provider_id.as_ref());
+    assert_eq!(announced(), told, "until the label goes");
+    label("nonsense");
+    assert!(announced().is_empty());
+
+    let zone = |launched: &Launched| launched.labels[ZONE].clone();
+    let anywhere = claim("b", &[(INSTANCE_TYPE, &[TYPE]), (CAPACITY_TYPE, &["spot"])]);
+    let first = bench.launch(&anywhere).unwrap();
+    let avoided = OfferingName {
+        instance_type: first.labels[INSTANCE_TYPE].clone(),
+        zone: zone(&first),
+        capacity_type: first.labels[CAPACITY_TYPE].clone(),
+    };
+    bench.provider.avoid(vec![avoided]);
+    assert_ne!(zone(&bench.launch(&anywhere).unwrap()), zone(&first));
+    bench.provider.avoid(Vec::new());
+    assert_eq!(zone(&bench.launch(&anywhere).unwrap()), zone(&first));
 }

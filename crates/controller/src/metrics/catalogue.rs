@@ -31,8 +31,11 @@ const DURATIONS: &[f64] = &[
 const CALLS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const DOUBLING_TO_1024: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 const DOUBLING_TO_2048: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0];
+const DOUBLING_FROM_10: &[f64] = &[10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0];
 const DOUBLING_TO_8192: &[f64] =
     &[0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0];
+/// Of Balanced moves.
+const SCORES: &[f64] = &[0.1, 0.25, 0.33, 0.5, 1.0, 2.0, 5.0, 10.0];
 /// From a quarter of an hour to thirty days.
 const LIFETIMES: &[f64] = &[
     900.0,
@@ -84,6 +87,9 @@ metrics! {
     PODS_DISRUPTED = "karpenter_pods_disruption_initiated_total", Counter,
         ["reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"],
         "Pods that have to run elsewhere because their node's claim was given up.";
+    CLAIMS_UNHEALTHY = "karpenter_nodeclaims_unhealthy_disrupted_total", Counter,
+        ["condition", "nodepool", "capacity_type", "image_id", "termination_mode"],
+        "Node claims given up because their node was sick, with the old repair; by the condition in snake case.";
     CLAIM_TERMINATION = "karpenter_nodeclaims_termination_duration_seconds", Histogram(DOUBLING_TO_2048), ["nodepool"],
         "From the deletion of a claim to its end.";
     INSTANCE_TERMINATION = "karpenter_nodeclaims_instance_termination_duration_seconds", Histogram(DOUBLING_TO_1024),
@@ -97,6 +103,11 @@ metrics! {
         "From the deletion of a node to its end.";
     NODE_LIFETIME = "karpenter_nodes_lifetime_duration_seconds", Histogram(LIFETIMES), ["nodepool"],
         "From the creation of a node to its end.";
+    NODES_REBOOTS = "karpenter_nodes_reboots_total", Counter, ["result"], "Reboots that should cure a node, by how they ended.";
+    NODE_REBOOT = "karpenter_nodes_reboot_duration_seconds", Histogram(DOUBLING_FROM_10), ["result"],
+        "From asking for a reboot to its end.";
+    NODE_REBOOT_RECOVERY = "karpenter_nodes_reboot_recovery_duration_seconds", Histogram(DOUBLING_FROM_10), [],
+        "From the order to boot until the node was ready again.";
     NODES_ALLOCATABLE = "karpenter_nodes_allocatable", Gauge, ["resource_type"], "What pods can use of the node.";
     NODES_POD_REQUESTS = "karpenter_nodes_total_pod_requests", Gauge, ["resource_type"],
         "What the pods on the node ask for, without those of daemon sets.";
@@ -169,10 +180,25 @@ metrics! {
         ["decision", "reason", "consolidation_type"], "Disruptions that were rolled back.";
     DISRUPTION_TERMINATE_FIRST = "karpenter_voluntary_disruption_terminate_first_decisions_total", Counter,
         ["nodepool", "reason", "terminate_first_reason"], "Nodes removed before their replacement came.";
+    DRIFT_BACK_OFFS = "karpenter_voluntary_disruption_drift_backoffs_total", Counter, ["nodepool"],
+        "How often the drift of a pool was left alone for a while because a replacement failed.";
+    POOLS_DRIFT_BACK_OFF = "karpenter_nodepools_drift_backoff_seconds", Gauge, ["nodepool"],
+        "For how long the drift of the pool was left alone the last time; 0 when it goes on.";
+    CONSOLIDATION_SCORE = "karpenter_consolidation_score", Histogram(SCORES), ["decision", "nodepool", "policy"],
+        "Scores of moves from Balanced pools.";
+    CONSOLIDATION_MOVES = "karpenter_consolidation_moves_total", Counter, ["decision", "nodepool", "policy"],
+        "Moves from Balanced pools that were weighed, by whether they were approved.";
     POOLS_ALLOWED = "karpenter_nodepools_allowed_disruptions", Gauge, ["nodepool", "reason"],
         "How many nodes the pool's budgets allow to disrupt now. Without a limit: as many as it has.";
     POOLS_CONSUMING = "karpenter_nodepools_nodes_consuming_budgets", Gauge, ["nodepool", "reason"],
         "How many nodes are disrupted or broken already.";
+
+    POD_COSTS_PENDING = "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes", Gauge, ["nodepool"],
+        "Nodes whose pods' deletion costs are still to be written.";
+    POD_COST_WRITES = "karpenter_pod_deletion_cost_pod_annotation_writes_total", Counter, ["result"],
+        "Deletion costs of pods written: updated, skipped_notfound, skipped_conflict, error. Those that are right already are not tried.";
+    INTERRUPTIONS = "karpenter_interruption_received_messages_total", Counter, ["message_type"],
+        "What the cloud announced about instances.";
 
     CLOUD_DURATION = "karpenter_cloudprovider_duration_seconds", Histogram(CALLS), ["controller", "method", "provider"],
         "Calls to the provider.";

@@ -150,6 +150,9 @@ fn replace_static<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis:
     if let Err(reason) = state.check_limit() {
         return terminate_first::static_at_limit(plan, subject, Method::Repair, reason);
     }
+    if terminate_first::all_reserved_and_full(plan, subject) {
+        return terminate_first::static_reserved(plan, subject, Method::Repair);
+    }
     let Some(replacement) = template_claim(plan.context, stored, pool) else {
         return Err(KeepReason::NoInstanceTypes { pool: pool.name.clone() });
     };

@@ -198,6 +198,7 @@ fn one_node_may_need_more_evictions_than_there_are_now() {
     );
 }
 
+/// Case 90, the half that is about disruption.
 #[test]
 fn toggles_of_the_pool_hold_back_what_they_say() {
     let with = |pool: &str, node: &str| {

@@ -138,6 +138,8 @@ impl Fixture {
             types: &self.types,
             labels: &self.rules,
             scheduling: kerf_scheduling::Options::default(),
+            default_spread: &kerf_scheduling::NO_DEFAULT_SPREAD,
+            virtual_pods: &[],
             settings: &self.settings,
             memory: &self.memory,
             now: self.now,

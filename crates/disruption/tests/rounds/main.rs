@@ -6,6 +6,7 @@ mod budgets;
 mod candidates;
 mod churn;
 mod consolidation;
+mod deletion_cost;
 mod drift;
 mod emptiness;
 mod fixture;

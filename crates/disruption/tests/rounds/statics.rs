@@ -60,3 +60,39 @@ fn a_node_that_holds_the_last_reserved_slot_goes_first_if_it_may() {
     check(text, "a pods_have_no_place");
     check(&format!("settings terminate-first\n{text}"), "drift terminate-first a");
 }
+
+/// Sheet 08 D9 (c): a static pool that can only be launched from reservations that are full.
+#[test]
+fn a_static_pool_of_full_reservations_lets_go_first_if_it_may() {
+    let text = "type small cpu=4 kind=reserved zone=a slots=0
+         pool s replicas=2
+         node a pool=s kind=reserved drifted
+         node b pool=s kind=reserved";
+    check(text, "a no_instance_types\nb static_pool");
+    check(&format!("settings terminate-first\n{text}"), "static_drift terminate-first a\nb static_pool");
+    // With a slot to spare it is replaced first.
+    let spare = text.replace("slots=0", "slots=1");
+    check(&format!("settings terminate-first\n{spare}"), "static_drift replace a -> small\nb static_pool");
+    // A pool that cannot refill keeps its node.
+    let broken = text.replace("replicas=2", "replicas=2 notready");
+    check(&format!("settings terminate-first\n{broken}"), "a no_instance_types\nb static_pool");
+}
+
+/// Sheet 08 D9: the same for repair, behind its own gate.
+#[test]
+fn repair_lets_go_first_if_it_may() {
+    let others = "node o1 pool=s\nnode o2 pool=s\nnode o3 pool=s\nnode o4 pool=s";
+    let sick = "sick:Ready=False/Kubelet/20m";
+    let at_limit = format!("type small\npool s replicas=5 limit:nodes=5\n{others}\nnode a pool=s {sick}");
+    check_nodes(&format!("settings repair\n{at_limit}"), "a static_at_limit");
+    let round = Fixture::read(&format!("settings repair terminate-first\n{at_limit}")).decide();
+    assert_eq!(round.proposals[0].action.label(), "terminate-first");
+
+    let reserved = others.replace("pool=s", "pool=s kind=reserved");
+    let full = format!(
+        "type small cpu=4 kind=reserved zone=a slots=0\npool s replicas=5\n{reserved}\nnode a pool=s kind=reserved {sick}"
+    );
+    check_nodes(&format!("settings repair\n{full}"), "a no_instance_types");
+    let round = Fixture::read(&format!("settings repair terminate-first\n{full}")).decide();
+    assert_eq!(round.proposals[0].action.label(), "terminate-first");
+}

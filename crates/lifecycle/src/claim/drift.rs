@@ -14,20 +14,24 @@ use kerf_model::label::annotation;
 use kerf_model::requirement::{Incompatible, Requirements, UndefinedKeys};
 
 use super::ClaimDraft;
+use crate::events;
 use crate::memory::ANSWER_WITHIN;
 use crate::steps::Steps;
 use crate::view::{View, later};
 
 mod fields;
+pub mod in_place;
 mod instance_type;
 
 pub use fields::FieldChange;
+use in_place::{InPlace, NotInPlace};
 
 /// Why a claim has drifted. The first that holds, in this order, is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriftReason {
-    /// The pool's template was edited. What changed, as far as can be told.
-    Pool(Vec<FieldChange>),
+    /// The pool's template was edited. What changed, as far as can be told, and why it takes a new node if edits may be
+    /// made in place.
+    Pool(Vec<FieldChange>, Option<NotInPlace>),
     /// The node's labels do not meet the pool's requirements any more.
     Requirements(Incompatible),
     /// The cloud does not offer it any more, at no price.
@@ -47,10 +51,22 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
         return Steps::default();
     }
     let mut steps = Steps::default();
-    if let Some(reason) = own_reason(claim, pool, view) {
+    let edited = is_edited(claim, pool).then(|| in_place::judge(claim, pool, view));
+    let template = match &edited {
+        Some(InPlace::Replace(NotInPlace::Off)) => Some(DriftReason::Pool(fields::changes(claim, pool), None)),
+        Some(InPlace::Replace(why)) => Some(DriftReason::Pool(fields::changes(claim, pool), Some(why.clone()))),
+        Some(InPlace::Update(_) | InPlace::Held(_)) | None => None,
+    };
+    if let Some(reason) = template.or_else(|| own_reason(claim, pool, view)) {
         mark(draft, &reason);
     } else {
         steps.merge(follow_provider(draft, pool, view));
+        // Nothing else takes a new node, so that this is worth doing.
+        match &edited {
+            Some(InPlace::Update(update)) => steps.merge(in_place::carry_out(draft, pool, update, view)),
+            Some(InPlace::Held(hold)) => steps.merge(wait_for(draft, hold)),
+            Some(InPlace::Replace(_)) | None => {}
+        }
     }
     if let Some(at) = instance_type::looked_at(claim).filter(|at| view.now < *at) {
         steps.look_again(at);
@@ -58,11 +74,8 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     steps
 }
 
-/// What can be seen without the provider.
+/// What can be seen without the provider, but for edits of the template.
 fn own_reason(claim: &NodeClaim, pool: &StoredPool, view: View<'_>) -> Option<DriftReason> {
-    if is_edited(claim, pool) {
-        return Some(DriftReason::Pool(fields::changes(claim, pool)));
-    }
     // A pool that does not parse has no requirements that could be compared.
     let spec = pool.spec.as_ref().ok()?;
     let labels = claim.meta.labels.iter().map(|(key, value)| (&**key, &**value));
@@ -96,6 +109,11 @@ fn follow_provider(draft: &mut ClaimDraft<'_>, pool: &StoredPool, view: View<'_>
     let known = view.memory.drift(claim);
     if let Some((_, found)) = known.and_then(|known| known.answer.as_ref()) {
         match found {
+            Some(found) if found.in_place && view.settings.in_place_drift => {
+                if let Some(steps) = update_instance(draft, found, view) {
+                    return steps;
+                }
+            }
             Some(found) => mark(draft, &DriftReason::Cloud(found.clone())),
             None => draft.conditions.remove(kind::DRIFTED),
         }
@@ -110,6 +128,44 @@ fn follow_provider(draft: &mut ClaimDraft<'_>, pool: &StoredPool, view: View<'_>
     }
 }
 
+/// Has the instance changed as it runs. `None` while it is to be seen whether that has made it as it should be.
+fn update_instance(draft: &mut ClaimDraft<'_>, found: &CloudDrift, view: View<'_>) -> Option<Steps> {
+    let claim = draft.claim;
+    let known = view.memory.in_place(claim);
+    if let Some(message) = known.and_then(|known| known.given_up()) {
+        let told = events::in_place_failed(claim, message);
+        mark(draft, &DriftReason::Cloud(found.clone()));
+        return Some(Steps::of(told));
+    }
+    draft.conditions.remove(kind::DRIFTED);
+    if let Some(hold) = in_place::hold(claim, view) {
+        return Some(wait_for(draft, &hold));
+    }
+    if known.is_some_and(|known| known.done.is_some()) {
+        in_place::tell(draft, &found.message);
+        return None;
+    }
+    match known.and_then(|known| known.asked).map(|at| later(at, ANSWER_WITHIN)) {
+        Some(at) if view.now < at => Some(Steps::waiting_until(at)),
+        Some(_) | None => {
+            let effect = Effect::UpdateInstance { claim: Target::from(&claim.meta) };
+            Some(Steps::asking(effect, later(view.now, ANSWER_WITHIN)))
+        }
+    }
+}
+
+fn wait_for(draft: &mut ClaimDraft<'_>, hold: &in_place::Hold) -> Steps {
+    in_place::tell_held(draft, hold);
+    match hold {
+        in_place::Hold::Window { until: Some(until), .. } => Steps::waiting_until(*until),
+        // A change of the pool or the window brings us back.
+        in_place::Hold::Window { until: None, .. }
+        | in_place::Hold::PoolDisabled
+        | in_place::Hold::DisruptionOff
+        | in_place::Hold::DriftOff => Steps::default(),
+    }
+}
+
 fn mark(draft: &mut ClaimDraft<'_>, reason: &DriftReason) {
     draft.conditions.set_true_because(kind::DRIFTED, reason.label(), &reason.to_string());
 }
@@ -118,7 +174,7 @@ impl DriftReason {
     /// The reason of the condition.
     pub fn label(&self) -> &str {
         match self {
-            Self::Pool(_) => "NodePoolDrifted",
+            Self::Pool(..) => "NodePoolDrifted",
             Self::Requirements(_) => "RequirementsDrifted",
             Self::InstanceTypeNotFound { .. } => "InstanceTypeNotFound",
             Self::Cloud(drift) => &drift.reason,
@@ -129,10 +185,13 @@ impl DriftReason {
 impl fmt::Display for DriftReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pool(changes) if changes.is_empty() => f.write_str("the pool's template was edited"),
-            Self::Pool(changes) => {
+            Self::Pool(changes, why) => {
                 let texts: Vec<_> = changes.iter().map(ToString::to_string).collect();
-                f.write_str(&texts.join("; "))
+                match changes.is_empty() {
+                    true => f.write_str("the pool's template was edited")?,
+                    false => f.write_str(&texts.join("; "))?,
+                }
+                why.as_ref().map_or(Ok(()), |why| write!(f, " (not in place: {why})"))
             }
             Self::Requirements(reason) => write!(f, "the node does not meet the pool's requirements: {reason}"),
             Self::InstanceTypeNotFound { instance_type: Some(name) } => {

@@ -3,8 +3,10 @@
 
 use kerf_model::cloud::InterruptionCause;
 use kerf_model::cluster::NodeClaim;
+use kerf_model::taint::Taint;
 
 use super::ClaimDraft;
+use super::disruption::with_taint;
 use crate::events;
 use crate::steps::{Cause, Steps};
 use crate::view::View;
@@ -16,8 +18,12 @@ pub(super) fn cause(claim: &NodeClaim, view: View<'_>) -> Option<Cause> {
 }
 
 pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
-    match view.memory.interruption(draft.claim) {
-        Some(cause) => Steps { effects: events::interrupted(draft.claim, cause, view.snapshot), ..Steps::default() },
-        None => Steps::default(),
+    let Some(cause) = view.memory.interruption(draft.claim) else { return Steps::default() };
+    let mut effects = events::interrupted(draft.claim, cause, view.snapshot);
+    if cause == InterruptionCause::RebalanceRecommended && view.settings.rebalance_cordons {
+        let fence = Taint::rebalance_recommended();
+        let nodes = view.snapshot.nodes_of(draft.claim).filter(|node| !node.meta.is_deleting());
+        effects.extend(nodes.filter(|node| !node.has_taint(&fence)).map(|node| with_taint(node, &fence, true)));
     }
+    Steps { effects, ..Steps::default() }
 }

@@ -1,7 +1,9 @@
 //! Calls to the cloud.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::cloud::{CloudDrift, LaunchError, Launched, TerminateAnswer};
+use kerf_model::cloud::{CloudDrift, LaunchError, Launched, TerminateAnswer, UpdateAnswer};
 
 use super::{ANSWER_WITHIN, back_off};
 use crate::view::later;
@@ -64,6 +66,17 @@ pub(crate) struct DriftCheck {
     pub answer: Option<(Timestamp, Option<CloudDrift>)>,
 }
 
+/// Changes of a running instance or its node, in place of a new one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InPlaceCall {
+    /// The question that is not answered yet.
+    pub asked: Option<Timestamp>,
+    /// When the provider said that it is done.
+    pub done: Option<Timestamp>,
+    pub failures: u32,
+    pub failure: Option<Arc<str>>,
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listing {
     pub asked: Option<Timestamp>,
@@ -123,6 +136,32 @@ impl Termination {
             Self::Failed { retry_at, .. } => Some(*retry_at),
             Self::Gone => None,
         }
+    }
+}
+
+impl InPlaceCall {
+    /// Then the node is replaced after all.
+    const TRIES: u32 = 3;
+
+    pub fn answered(&mut self, answer: &UpdateAnswer, now: Timestamp) {
+        self.asked = None;
+        match answer {
+            // Asked again whether it is as it should be: see `DriftCheck`.
+            UpdateAnswer::Done => *self = Self { done: Some(now), ..Self::default() },
+            UpdateAnswer::Failed { message } => {
+                self.failures = self.failures.saturating_add(1);
+                self.failure = Some(message.clone());
+            }
+            UpdateAnswer::Impossible { message } => {
+                self.failures = Self::TRIES;
+                self.failure = Some(message.clone());
+            }
+        }
+    }
+
+    /// What went wrong, once that is final.
+    pub fn given_up(&self) -> Option<&Arc<str>> {
+        self.failure.as_ref().filter(|_| self.failures >= Self::TRIES)
     }
 }
 

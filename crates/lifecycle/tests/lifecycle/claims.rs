@@ -322,7 +322,7 @@ fn a_pod_that_ends_or_vanishes_before_our_eyes_is_an_event() {
     check(&World::new(&stamped).apply(going).claim("a"), "patch claim a: pod-event=12:00:30");
 }
 
-/// Case 29.
+/// Case 29; sheet 03 case 82.
 #[test]
 fn a_claim_expires_to_the_second_and_never_when_told_so() {
     let claim = RUNNING.replace("claim a", "claim a created=12:00 expire=30s");
@@ -338,7 +338,7 @@ fn a_claim_expires_to_the_second_and_never_when_told_so() {
     assert!(!world.claim("a").contains("expired"));
 }
 
-/// Sheet 03 §15.1 and §15.2.
+/// Sheet 03 §15.1 and §15.2, case 83.
 #[test]
 fn an_expiration_waits_for_windows_and_for_its_pool() {
     let claim = RUNNING.replace("claim a", "claim a created=11:00 expire=30m pool=p");

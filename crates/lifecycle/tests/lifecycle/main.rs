@@ -6,6 +6,8 @@ mod claims;
 mod drains;
 mod ends;
 mod garbage;
+mod health;
+mod in_place;
 mod life;
 mod markers;
 mod pools;

@@ -89,9 +89,11 @@ fn a_label_that_the_template_lost_is_told_by_the_hash_of_its_field() {
     let fields = "annotation.kerf.sh/nodepool-field-hashes";
     let mut world = world(
         &format!("hash=2 {HASHES}=2 {fields}=v1_2_spec.template.spec.expireAfter=0b"),
-        &format!("{HASHES}=1 {fields}=v1_1_spec.template.metadata.labels=0a,spec.template.spec.expireAfter=0b"),
+        &format!(
+            "{HASHES}=1 {fields}=v1_1_spec.template.metadata.labels[team]=0a,spec.template.spec.expireAfter=0b label.team=x"
+        ),
     );
-    assert_eq!(drift_message(&mut world).as_deref(), Some("spec.template.metadata.labels has changed"));
+    assert_eq!(drift_message(&mut world).as_deref(), Some("spec.template.metadata.labels[team] is gone: x"));
 }
 
 /// Case 46.

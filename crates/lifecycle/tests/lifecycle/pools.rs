@@ -75,7 +75,7 @@ fn health_starts_anew_with_an_edit_and_goes_on_after_a_restart() {
     }
 }
 
-/// Case 58; the hashes themselves are tested in kerf-api.
+/// Case 58, and sheet 03 case 47; the hashes themselves are tested in kerf-api.
 #[test]
 fn a_new_hash_version_reaches_the_claims_before_the_pool() {
     let claims =
@@ -187,7 +187,7 @@ fn the_successor_of_a_claim_of_a_static_pool_had_its_name() {
     assert_eq!(create(&mut world), second, "until it is seen, the same");
 }
 
-/// Case 62, end.
+/// Case 62, end; sheet 03 case 54.
 #[test]
 fn a_static_pool_sheds_the_nodes_that_hurt_least() {
     let running = |name: &str| format!("claim {name} pool=p id={name} launched registered\nnode {name} id={name}\n");

@@ -41,6 +41,7 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
             )
         }
         Effect::EvictPod(target) => format!("evict {}", target.name.name),
+        Effect::PatchPod(target, patch) => format!("patch pod {}:{}", target.name.name, meta_patch(patch)),
         Effect::DeletePod(target, grace) => format!("delete pod {} grace={}", target.name.name, grace.as_secs()),
         Effect::Publish(event) => {
             let kind = match event.about.kind {
@@ -57,6 +58,7 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
         Effect::ListInstances => "list instances".to_owned(),
         Effect::FindInstance { provider_id } => format!("find {provider_id}"),
         Effect::CheckDrift { claim } => format!("check drift of {claim}"),
+        Effect::UpdateInstance { claim } => format!("update the instance of {claim}"),
         Effect::Reboot { claim, operation, .. } => format!("reboot {claim} as {operation}"),
     }
 }

@@ -9,6 +9,7 @@ fn world(claim_pool: &str, node_pool: &str, pools: &str) -> World {
     World::new(&format!("{CLAIM} pool={claim_pool}\n{NODE} pool={node_pool}\npool old\n{pools}"))
 }
 
+/// Sheet 03 case 92.
 #[test]
 fn a_relabelled_node_takes_its_claim_along_and_nothing_rolls_if_the_pools_agree() {
     check(
@@ -35,6 +36,7 @@ fn a_relabelled_claim_moves_its_node_first() {
     );
 }
 
+/// Sheet 03 case 92, end.
 #[test]
 fn a_move_that_makes_no_sense_is_refused() {
     let blocked = "event ReparentBlocked on claim a";

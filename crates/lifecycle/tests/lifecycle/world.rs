@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kerf_lifecycle::claim::drift::in_place::PodKeys;
 use kerf_lifecycle::conditions::ConditionEditor;
 use kerf_lifecycle::{ClassKind, Marks, Memory, Settings, Steps, View, claim, garbage, node, pool};
 use kerf_model::budget::BudgetList;
@@ -15,7 +16,8 @@ use kerf_model::cloud::{CloudDrift, Instance, LaunchError, Launched, TerminateAn
 use kerf_model::cluster::{
     ClaimStatus, ClassReadiness, Condition, ConditionStatus, Conditions, DoNotDisrupt, InstanceType, Node, NodeClaim,
     NodeClass, NodeCondition, ObjectMeta, ObjectName, Offering, Overhead, Owner, PersistentVolumeClaim, Pod,
-    PodConstraints, PodPhase, PodVolume, PoolHash, PoolStatus, StoredPool, VolumeAttachment,
+    PodAffinityTerm, PodConstraints, PodPhase, PodVolume, PoolHash, PoolStatus, PreferredNodeTerm, SpreadConstraint,
+    StoredPool, VolumeAttachment, WhenUnsatisfiable,
 };
 use kerf_model::cron::{Dialect, Schedule};
 use kerf_model::duration::NillableDuration;
@@ -41,6 +43,7 @@ pub struct World {
     pub types: BTreeMap<Arc<str>, Arc<[InstanceType]>>,
     pub rules: LabelRules,
     pub marks: Marks,
+    pub pod_keys: PodKeys,
     pub now: Timestamp,
 }
 
@@ -54,6 +57,7 @@ impl World {
             types: BTreeMap::new(),
             rules: LabelRules::core(),
             marks: Marks::default(),
+            pod_keys: PodKeys::default(),
             now: time("12:00"),
         };
         world.apply(text);
@@ -94,13 +98,18 @@ impl World {
     }
 
     pub fn drift_found(&mut self, claim: &str, reason: Option<&str>) -> &mut Self {
-        let drift = reason.map(|reason| CloudDrift { reason: Arc::from(reason), message: Arc::from("other image") });
+        let drift = reason.map(|reason| CloudDrift {
+            reason: Arc::from(reason),
+            message: Arc::from("other image"),
+            in_place: false,
+        });
         self.hear(Input::DriftFound { claim: self.target(claim), drift });
         self
     }
 
     pub fn hear(&mut self, input: Input) {
         self.memory.hear(&input, &self.snapshot, self.now);
+        self.pod_keys = PodKeys::default();
         if let Input::Change(change) = input {
             self.snapshot.apply(change);
         }
@@ -200,6 +209,7 @@ impl World {
             types: &self.types,
             rules: &self.rules,
             marks: &self.marks,
+            pod_keys: &self.pod_keys,
             now: self.now,
         }
     }
@@ -330,13 +340,39 @@ fn node_spec(words: &Words<'_>) -> NodeSpec {
     }
 }
 
+/// `KEY:OPERATOR:VALUE,VALUE`
+fn expression(text: &str) -> Expression {
+    let mut parts = text.splitn(3, ':');
+    let (key, operator) = (parts.next().unwrap(), parts.next().unwrap().parse::<Operator>().unwrap());
+    Expression::new(key, operator, parts.next().into_iter().flat_map(|values| values.split(',')))
+}
+
+fn pair((key, value): (&str, &str)) -> (Arc<str>, Arc<str>) {
+    (Arc::from(key), Arc::from(value))
+}
+
+fn preferred(text: &str) -> PreferredNodeTerm {
+    PreferredNodeTerm { weight: 1, expressions: vec![expression(text)] }
+}
+
+fn spread(key: &str) -> SpreadConstraint {
+    SpreadConstraint {
+        max_skew: 1,
+        topology_key: Arc::from(key),
+        when_unsatisfiable: WhenUnsatisfiable::ScheduleAnyway,
+        selector: None,
+        min_domains: None,
+        honors_node_affinity: true,
+        honors_node_taints: false,
+    }
+}
+
+fn term(key: &str) -> PodAffinityTerm {
+    PodAffinityTerm { topology_key: Arc::from(key), selector: None, namespaces: Vec::new(), namespace_selector: None }
+}
+
 /// `requires=KEY:OPERATOR:VALUE,VALUE`
 fn requirements(words: &Words<'_>) -> Requirements {
-    let expression = |text: &str| {
-        let mut parts = text.splitn(3, ':');
-        let (key, operator) = (parts.next().unwrap(), parts.next().unwrap().parse::<Operator>().unwrap());
-        Expression::new(key, operator, parts.next().into_iter().flat_map(|values| values.split(',')))
-    };
     let expressions: Vec<_> = words.all("requires").map(expression).collect();
     Requirements::parse(&expressions, &LabelRules::core()).unwrap()
 }
@@ -415,9 +451,21 @@ fn node_object(name: ObjectName, words: &Words<'_>) -> Node {
         unschedulable: false,
         capacity: words.resources("capacity"),
         allocatable: words.resources("allocatable"),
-        conditions: vec![ready],
+        conditions: words.under("sick").map(sick).chain([ready]).collect(),
         boot_id: words.text("boot"),
         meta,
+    }
+}
+
+/// `sick.Kind=Status/Reason@12:00`
+fn sick((kind, text): (&str, &str)) -> NodeCondition {
+    let (text, since) = text.split_once('@').unwrap();
+    let (status, reason) = text.split_once('/').unwrap();
+    NodeCondition {
+        kind: Arc::from(kind),
+        status: status.parse().unwrap(),
+        reason: Arc::from(reason),
+        since: time(since),
     }
 }
 
@@ -437,8 +485,15 @@ fn pod_object(name: ObjectName, words: &Words<'_>) -> Pod {
         Some("Failed") => PodPhase::Failed,
         Some(other) => panic!("no such phase: {other}"),
     };
-    let constraints =
-        PodConstraints { tolerations: words.all("tolerates").map(toleration).collect(), ..Default::default() };
+    let constraints = PodConstraints {
+        tolerations: words.all("tolerates").map(toleration).collect(),
+        node_selector: words.all("selects").map(|text| text.split_once(':').unwrap()).map(pair).collect(),
+        required_node_terms: words.all("needs").map(|text| vec![expression(text)]).collect(),
+        preferred_node_terms: words.all("prefers").map(preferred).collect(),
+        spread: words.all("spreads").map(spread).collect(),
+        required_anti_affinity: words.all("avoids").map(term).collect(),
+        ..Default::default()
+    };
     Pod {
         node_name: words.text("node"),
         phase,
@@ -481,7 +536,7 @@ fn pool_object(name: ObjectName, words: &Words<'_>) -> StoredPool {
         policy: ConsolidationPolicy::WhenEmpty,
         consolidate_after: words.duration("rest").map_or(NillableDuration::Never, NillableDuration::After),
         consolidation_enabled: !words.flag("consolidation-off"),
-        drift_enabled: true,
+        drift_enabled: !words.flag("drift-off"),
         drift_force_evict: false,
         expiration_enabled: !words.flag("expiration-off"),
         budgets: BudgetList::default(),
@@ -524,7 +579,7 @@ fn window(name: &str, words: &Words<'_>) -> MaintenanceWindow {
         name: Arc::from(name),
         schedules: schedule.into_iter().collect(),
         outside_schedules: false,
-        actions: BTreeSet::from([Action::Expiration]),
+        actions: BTreeSet::from([words.get("actions").map_or(Action::Expiration, |text| text.parse().unwrap())]),
         selector: None,
     }
 }

@@ -27,7 +27,10 @@ pub mod kind {
     pub const READY_FOR_PROVISIONING: &str = "ReadyForProvisioning";
     pub const PROVISIONING: &str = "Provisioning";
 
-    const ALL: [&str; 17] = [
+    /// Kerf's own: what was changed of a running node in place of a new one, and when.
+    pub const IN_PLACE_UPDATED: &str = "InPlaceUpdated";
+
+    const ALL: [&str; 18] = [
         READY,
         LAUNCHED,
         REGISTERED,
@@ -45,6 +48,7 @@ pub mod kind {
         NODE_REGISTRATION_HEALTHY,
         READY_FOR_PROVISIONING,
         PROVISIONING,
+        IN_PLACE_UPDATED,
     ];
 
     /// The same text, if it is one of them.

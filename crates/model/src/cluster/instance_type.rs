@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::label;
 use crate::price::Price;
 use crate::quantity::Quantity;
 use crate::requirement::Requirements;
@@ -33,6 +34,14 @@ pub struct Offering {
     pub reservation_capacity: Option<u32>,
 }
 
+/// One offering of one type, as far as clouds run out of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OfferingName {
+    pub instance_type: Arc<str>,
+    pub zone: Arc<str>,
+    pub capacity_type: Arc<str>,
+}
+
 /// What of the capacity pods cannot use.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overhead {
@@ -42,6 +51,22 @@ pub struct Overhead {
 }
 
 impl InstanceType {
+    /// The type with these offerings marked as not available.
+    #[must_use]
+    pub fn without(&self, names: &[OfferingName]) -> Self {
+        let mut left = self.clone();
+        for offering in &mut left.offerings {
+            let has = |key: &str, value: &str| offering.requirements.get(key).is_some_and(|known| known.has(value));
+            let is_named = names.iter().any(|name| {
+                name.instance_type == self.name
+                    && has(label::ZONE, &name.zone)
+                    && has(label::CAPACITY_TYPE, &name.capacity_type)
+            });
+            offering.available &= !is_named;
+        }
+        left
+    }
+
     /// What pods can use: the capacity without the overhead, and memory without what huge pages take of it (sheet 02 §5).
     ///
     /// Nothing falls below zero, as the kubelet reports it. Upstream floors only memory, and only where there are huge

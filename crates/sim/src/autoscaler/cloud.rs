@@ -9,8 +9,9 @@ use kerf_cloud::choice::{Choice, choose};
 use kerf_model::change::Input;
 use kerf_model::cloud::{
     CloudDrift, Instance, Interruption, InterruptionCause, LaunchError, Launched, RebootAnswer, TerminateAnswer,
+    UpdateAnswer,
 };
-use kerf_model::cluster::{InstanceType, NodeClaim, ObjectName, Texts};
+use kerf_model::cluster::{InstanceType, NodeClaim, ObjectName, OfferingName, Texts};
 use kerf_model::effect::Target;
 use kerf_model::label::{self, taint_key};
 use kerf_model::resources::ResourceList;
@@ -28,8 +29,8 @@ const PROVIDER_ID_PREFIX: &str = "sim://";
 /// Between a warning and the end of a machine that the cloud takes back.
 const NOTICE: SignedDuration = SignedDuration::from_mins(2);
 
-/// A claim to launch for, and the image that its class names.
-type Ordered<'a> = (&'a NodeClaim, Option<Arc<str>>);
+/// A claim to launch for, and the image and the tags that its class names.
+type Ordered<'a> = (&'a NodeClaim, Option<Arc<str>>, Option<Arc<str>>);
 
 /// How long the cloud takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,7 @@ pub struct Cloud {
     offers: u64,
     shortages: Vec<Shortage>,
     known_shortages: Vec<Shortage>,
+    avoided: Vec<OfferingName>,
     pace: CloudPace,
     instances: BTreeMap<Arc<str>, Machine>,
     joining: Alarms<Arc<str>>,
@@ -79,6 +81,7 @@ struct Machine {
     is_forgotten: bool,
     launched: Timestamp,
     answer: Launched,
+    tags: Option<Arc<str>>,
     node_name: String,
     /// The Node that its kubelet will post.
     node: Value,
@@ -155,6 +158,7 @@ impl Cloud {
             offers: 0,
             shortages: Vec::new(),
             known_shortages: Vec::new(),
+            avoided: Vec::new(),
             pace,
             instances: BTreeMap::new(),
             joining: Alarms::new(),
@@ -183,11 +187,11 @@ impl Cloud {
             (Some(machine), ..) => Ok(machine.answer.clone()),
             (None, _, LaunchFate::Refused(error)) => Err(error),
             // Asked for by name and uid: what was seen under the name may be another claim by now.
-            (None, Some((claim, image)), fate) if claim.meta.uid == target.uid => {
+            (None, Some((claim, image, tags)), fate) if claim.meta.uid == target.uid => {
                 if let LaunchFate::Slow(wait) = fate {
                     delay = wait;
                 }
-                self.start(claim, image, fate != LaunchFate::NeverJoins, now)
+                self.start((claim, image, tags), fate != LaunchFate::NeverJoins, now)
             }
             (None, Some(_) | None, _) => {
                 Err(LaunchError::Failed { reason: "ClaimGone".into(), message: "no such claim".into() })
@@ -198,12 +202,14 @@ impl Cloud {
 
     fn start(
         &mut self,
-        claim: &NodeClaim,
-        image: Option<Arc<str>>,
+        (claim, image, tags): Ordered<'_>,
         joins: bool,
         now: Timestamp,
     ) -> Result<Launched, LaunchError> {
-        let types = self.types.clone();
+        let types = match self.avoided.is_empty() {
+            true => self.types.clone(),
+            false => self.types.iter().map(|kind| kind.without(&self.avoided)).collect(),
+        };
         let choice = choose(&types, claim)?;
         self.check_stock(&choice)?;
         let node_name = format!("node-{}", claim.name());
@@ -227,6 +233,7 @@ impl Cloud {
             claim_uid: claim.meta.uid.clone(),
             launched: now,
             answer: answer.clone(),
+            tags,
             node_name,
             node,
             is_forgotten: false,
@@ -266,16 +273,42 @@ impl Cloud {
         self.answer(Input::InstanceFound { provider_id: provider_id.into(), exists }, now);
     }
 
-    /// Whether the machine of a claim was made from another image than its class wants now.
-    pub fn check_drift(&mut self, claim: Target, image: Option<&str>, now: Timestamp) {
+    /// Whether the machine of a claim was made from another image than its class wants now, or has other tags.
+    pub fn check_drift(&mut self, claim: Target, image: Option<&str>, tags: Option<&str>, now: Timestamp) {
         let machine = self.instances.values().find(|machine| machine.is_for(&claim.uid));
         let made_from = machine.and_then(|machine| machine.answer.image_id.as_deref());
         let drift = image.zip(made_from).filter(|(wanted, made_from)| wanted != made_from);
         let drift = drift.map(|(wanted, made_from)| CloudDrift {
             reason: "AMIDrift".into(),
             message: format!("image {made_from}, wanted {wanted}").into(),
+            in_place: false,
         });
+        let has = machine.map(|machine| machine.tags.as_deref());
+        let tagged = has.filter(|has| *has != tags).map(|has| CloudDrift {
+            reason: "NodeClassDrift".into(),
+            message: format!("tags {:?}, wanted {:?}", has.unwrap_or_default(), tags.unwrap_or_default()).into(),
+            in_place: true,
+        });
+        let drift = drift.or(tagged);
         self.answer(Input::DriftFound { claim, drift }, now);
+    }
+
+    /// Gives the machine of a claim these tags, as it runs.
+    pub fn update(&mut self, claim: Target, tags: Option<Arc<str>>, now: Timestamp) {
+        let wanted = tags.as_deref().map_or(0, |tags| tags.split(',').count());
+        let machine = self.instances.values_mut().find(|machine| machine.is_for(&claim.uid));
+        let answer = match machine {
+            Some(_) if wanted > image::MOST_TAGS => {
+                let message = format!("{wanted} tags, and a machine can have {}", image::MOST_TAGS).into();
+                UpdateAnswer::Impossible { message }
+            }
+            Some(machine) => {
+                machine.tags = tags;
+                UpdateAnswer::Done
+            }
+            None => UpdateAnswer::Failed { message: "there is no such instance".into() },
+        };
+        self.answer(Input::InstanceUpdated { claim, answer }, now);
     }
 
     /// The cloud takes the machine back: it says so, and does it when the notice is over.
@@ -284,6 +317,18 @@ impl Cloud {
             return;
         }
         let interruption = Interruption { provider_id: provider_id.into(), cause, notice: NOTICE };
+        self.answer(Input::Interrupted(interruption), now);
+    }
+
+    /// Launches nothing there until it is told otherwise.
+    pub fn avoid(&mut self, offerings: Vec<OfferingName>) {
+        self.avoided = offerings;
+    }
+
+    /// A recommendation: the machine stays for now.
+    pub fn recommend(&mut self, provider_id: &str, now: Timestamp) {
+        let cause = InterruptionCause::RebalanceRecommended;
+        let interruption = Interruption { provider_id: provider_id.into(), cause, notice: SignedDuration::ZERO };
         self.answer(Input::Interrupted(interruption), now);
     }
 

@@ -70,6 +70,7 @@ struct StepText {
     scale: Option<ScaleText>,
     patch: Option<PatchText>,
     interrupt: Option<ReferenceText>,
+    recommend: Option<ReferenceText>,
     restart: Option<Elapsed>,
     shortage: Option<Vec<ShortageText>>,
     set_condition: Option<SetConditionText>,
@@ -223,6 +224,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         let line = cause.location().map_or(1, |location| location.line());
         error(line, plain_message(&cause))
     })?;
+    raw.settings.check().map_err(|problem| error(1, format!("settings: {problem}")))?;
     let mut scenario = Scenario {
         file: file.to_owned(),
         name: raw.name,
@@ -284,7 +286,7 @@ fn plain_message(error: &serde_saphyr::Error) -> String {
 }
 
 const ONE_OF: &str =
-    "needs exactly one of apply, delete, scale, patch, interrupt, restart, shortage, setCondition, expect";
+    "needs exactly one of apply, delete, scale, patch, interrupt, recommend, restart, shortage, setCondition, expect";
 
 fn action(step: StepText, line: u64) -> Read<TimedAction> {
     let (Some(Elapsed(at)), None, None, None) = (step.at, step.by, step.from, step.to) else {
@@ -320,6 +322,9 @@ fn actions(step: StepText) -> Read<Vec<Action>> {
     if let Some(target) = step.interrupt {
         actions.push(Action::Interrupt(node_reference(target, "interrupt")?));
     }
+    if let Some(target) = step.recommend {
+        actions.push(Action::Recommend(node_reference(target, "recommend")?));
+    }
     actions.extend(step.restart.map(|outage| Action::Restart(outage.0)));
     if let Some(shortages) = step.shortage {
         let shortage = |text: ShortageText| Shortage {
@@ -351,6 +356,7 @@ impl TimedAction {
             Action::Delete(target)
             | Action::Patch { target, .. }
             | Action::Interrupt(target)
+            | Action::Recommend(target)
             | Action::SetCondition { target, .. } => target.alias.as_deref(),
             Action::Apply(_) | Action::Scale { .. } | Action::Restart(_) | Action::Shortage(_) => None,
         }

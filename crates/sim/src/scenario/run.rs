@@ -237,6 +237,13 @@ impl Run {
                 self.autoscaler.borrow_mut().cloud_mut().interrupt(&id, InterruptionCause::SpotReclaimed, now);
                 Ok(format!("the cloud will take {} back in two minutes", name.name))
             }
+            Action::Recommend(target) => {
+                let name = self.find(target, timed.line)?;
+                let node = self.world.store().get(Kind::Node, &name).map_err(refused)?;
+                let id = node.text(&["spec", "providerID"]).unwrap_or_default().to_owned();
+                self.autoscaler.borrow_mut().cloud_mut().recommend(&id, now);
+                Ok(format!("the cloud advises to leave {}", name.name))
+            }
             Action::Restart(outage) => {
                 self.autoscaler.borrow_mut().crash(*outage, now);
                 Ok(format!("Kerf dies, and starts again after {} s", outage.as_secs()))

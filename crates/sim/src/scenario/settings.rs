@@ -1,6 +1,9 @@
 //! What an operator of the scenario's cluster has set.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
+use kerf_disruption::{RebalanceAction, Waves};
 use kerf_engine::Settings;
 use kerf_model::cloud::{RepairAction, RepairPolicy};
 use kerf_model::cluster::ConditionStatus;
@@ -17,6 +20,20 @@ pub struct SettingsText {
     /// The gate `Drift`.
     drift: Option<bool>,
     disruption_policy: PolicyText,
+    /// Further feature gates, by the names that the controller knows.
+    gates: BTreeMap<String, bool>,
+    legacy_node_repair: bool,
+    rebalance_action: RebalanceText,
+    /// As of `--drift-waves`.
+    drift_waves: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+enum RebalanceText {
+    #[default]
+    Ignore,
+    Cordon,
+    Replace,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -28,12 +45,21 @@ enum PolicyText {
 }
 
 impl SettingsText {
+    /// What is wrong with them, if anything is.
+    pub fn check(&self) -> Result<(), String> {
+        let mut settings = Autoscaler::default_settings();
+        if let Some(gate) = self.gates.keys().find(|gate| !settings.set_gate(gate, true)) {
+            return Err(format!("there is no feature gate {gate}"));
+        }
+        let waves = self.drift_waves.as_deref().map(str::parse::<Waves>).transpose();
+        waves.map(drop).map_err(|error| error.to_string())
+    }
+
     pub fn settings(&self) -> Settings {
         let mut settings = Autoscaler::default_settings();
         if self.disruption_policy == PolicyText::Compatible {
             settings.disruption = kerf_disruption::Settings::compatible(settings.lifecycle.classes.clone());
         }
-        settings.disruption.repair_policies = repair_policies();
         let gates = &mut settings.disruption.gates;
         gates.spot_to_spot_consolidation = self.spot_to_spot_consolidation;
         gates.node_repair = self.node_repair;
@@ -43,6 +69,17 @@ impl SettingsText {
         settings.lifecycle.drift = self.drift.unwrap_or(true);
         // The cloud of the world drifts: a class may name another image.
         settings.lifecycle.provider_drift = true;
+        for (gate, on) in &self.gates {
+            settings.set_gate(gate, *on);
+        }
+        // Ours are valid: a test of the scenarios says so.
+        let _valid = settings.repair_by(repair_policies(), self.legacy_node_repair);
+        settings.rebalance_by(match self.rebalance_action {
+            RebalanceText::Ignore => RebalanceAction::Ignore,
+            RebalanceText::Cordon => RebalanceAction::Cordon,
+            RebalanceText::Replace => RebalanceAction::Replace,
+        });
+        settings.disruption.waves = self.drift_waves.as_ref().and_then(|text| text.parse().ok());
         settings
     }
 }

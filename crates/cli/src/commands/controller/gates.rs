@@ -19,7 +19,7 @@ pub struct Gates {
 pub struct InvalidGate(String);
 
 /// With what they are when nobody names them.
-const NOT_THERE_YET: [(&str, bool); 2] = [("ReservedCapacity", true), ("PodDeletionCostManagement", false)];
+const NOT_THERE_YET: [(&str, bool); 1] = [("ReservedCapacity", true)];
 
 impl Gates {
     pub fn parse(text: &str) -> Result<Self, InvalidGate> {
@@ -46,13 +46,12 @@ mod tests {
     #[test]
     fn gates_are_read_and_what_means_nothing_is_told() {
         let gates =
-            Gates::parse(" StaticCapacity = true, CapacityBuffer=T,Teleport=true,PodDeletionCostManagement=true,")
-                .unwrap();
+            Gates::parse(" StaticCapacity = true, CapacityBuffer=T,Teleport=true,ReservedCapacity=false,").unwrap();
         let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
         let named: Vec<_> = gates.named.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         assert_eq!(named, [("StaticCapacity", true), ("Teleport", true)]);
         assert!(gates.capacity_buffer && !gates.node_overlay);
-        assert_eq!(gates.without_effect, texts(&["PodDeletionCostManagement=true"]));
+        assert_eq!(gates.without_effect, texts(&["ReservedCapacity=false"]));
         assert_eq!(Gates::parse("").unwrap(), Gates::default());
     }
 

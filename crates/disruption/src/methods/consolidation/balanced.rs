@@ -8,9 +8,9 @@ use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::price::Price;
 
 use super::pool_names;
-use crate::KeepReason;
 use crate::context::Context;
 use crate::subject::Subject;
+use crate::{KeepReason, Round, ScoredMove, Verdict};
 
 /// Half of the share; the reference's `k` is 2 and cannot be set.
 pub(crate) const THRESHOLD: f64 = 0.5;
@@ -47,20 +47,47 @@ impl Totals {
         let Some(savings) = savings.map(dollars) else {
             return if deletes { Ok(()) } else { Err(KeepReason::UnknownPrice) };
         };
+        match self.scores(subjects, savings).into_iter().find(|(_, score)| *score < THRESHOLD) {
+            Some((pool, score)) => Err(KeepReason::BelowScore { pool, score, threshold: THRESHOLD }),
+            None => Ok(()),
+        }
+    }
+
+    /// Of every Balanced pool that nodes are taken from, in dollars per hour saved by all of them together.
+    fn scores(&self, subjects: &[&Subject<'_>], savings: f64) -> Vec<(Arc<str>, f64)> {
         let price = |subject: &&&Subject<'_>| subject.price.map_or(0.0, dollars);
         let all: f64 = subjects.iter().map(|subject| price(&subject)).sum();
+        let mut scores = Vec::new();
         for pool in pool_names(subjects) {
             let Some(total) = self.0.get(pool) else { continue };
             let own = || subjects.iter().filter(|subject| subject.pool_name.as_ref() == Some(pool));
             let share = own().map(|subject| price(&subject)).sum::<f64>() / all;
             let disruption: f64 = own().map(|subject| subject.reschedule_cost).sum();
-            let score = score(savings * share, disruption, total);
-            if score < THRESHOLD {
-                return Err(KeepReason::BelowScore { pool: Arc::clone(pool), score, threshold: THRESHOLD });
-            }
+            scores.push((Arc::clone(pool), score(savings * share, disruption, total)));
         }
-        Ok(())
+        scores
     }
+}
+
+/// The moves from Balanced pools that the round has weighed: those that it proposes, and those that kept a node.
+pub(crate) fn scored(context: &Context<'_>, round: &Round) -> Vec<ScoredMove> {
+    let totals = Totals::of(context);
+    if totals.0.is_empty() {
+        return Vec::new();
+    }
+    let mut scored = Vec::new();
+    for proposal in round.proposals.iter().filter(|proposal| proposal.method.is_consolidation()) {
+        let subjects: Vec<_> = proposal.claims().filter_map(|claim| context.subject(claim)).collect();
+        let Some(savings) = proposal.savings.map(dollars) else { continue };
+        let scores = totals.scores(&subjects, savings);
+        scored.extend(scores.into_iter().map(|(pool, score)| ScoredMove { pool, score, approved: true }));
+    }
+    for verdict in round.verdicts.values() {
+        if let Verdict::Keep(KeepReason::BelowScore { pool, score, .. }) = verdict {
+            scored.push(ScoredMove { pool: Arc::clone(pool), score: *score, approved: false });
+        }
+    }
+    scored
 }
 
 fn score(savings: f64, disruption: f64, total: &Total) -> f64 {

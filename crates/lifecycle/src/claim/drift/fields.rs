@@ -19,8 +19,8 @@ pub struct FieldChange {
     pub new: Option<String>,
 }
 
-const LABELS: &str = "spec.template.metadata.labels";
-const ANNOTATIONS: &str = "spec.template.metadata.annotations";
+pub(super) const LABELS: &str = "spec.template.metadata.labels";
+pub(super) const ANNOTATIONS: &str = "spec.template.metadata.annotations";
 
 /// What the claim shows of the old template is compared with the new one. A label or annotation that the template lost
 /// cannot be told from one that others put there: then the hash of the field tells that it changed.
@@ -44,7 +44,12 @@ pub fn changes(claim: &NodeClaim, pool: &StoredPool) -> Vec<FieldChange> {
     let is_told = |changes: &[FieldChange], field: &str| changes.iter().any(|known| known.field.starts_with(field));
     for field in changed_by_hash(claim, pool) {
         if !is_told(&changes, &field) {
-            changes.push(FieldChange { field, old: None, new: None });
+            // The claim still shows what the template had.
+            let texts = [(LABELS, &claim.meta.labels), (ANNOTATIONS, &claim.meta.annotations)];
+            let old = texts.into_iter().find_map(|(map, texts)| {
+                texts.get(field.strip_prefix(map)?.strip_prefix('[')?.strip_suffix(']')?).map(ToString::to_string)
+            });
+            changes.push(FieldChange { field, old, new: None });
         }
     }
     changes
@@ -74,8 +79,7 @@ fn changed_by_hash(claim: &NodeClaim, pool: &StoredPool) -> Vec<String> {
     if claim.meta.annotation(annotation::NODEPOOL_HASH) != Some(old.of) {
         return Vec::new();
     }
-    let differing = old.fields.symmetric_difference(&new.fields).filter_map(|entry| entry.split_once('='));
-    differing.map(|(field, _)| field.to_owned()).collect::<BTreeSet<_>>().into_iter().collect()
+    old.changed_to(&new)
 }
 
 impl fmt::Display for FieldChange {
