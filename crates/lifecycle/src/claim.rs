@@ -18,6 +18,7 @@ mod hydration;
 mod initialization;
 mod interruption;
 mod launch;
+mod limit;
 mod liveness;
 mod pod_events;
 pub mod reboot;
@@ -89,7 +90,8 @@ pub(crate) fn give_up(claim: &NodeClaim, cause: Cause) -> Steps {
         | Cause::Disrupted { .. }
         | Cause::ReplacementUnneeded
         | Cause::Interrupted { .. }
-        | Cause::RebootFailed => None,
+        | Cause::RebootFailed
+        | Cause::OverLimit => None,
     };
     let effects = told.into_iter().chain([Effect::DeleteClaim(target.clone())]).collect();
     Steps { effects, notes: vec![Note::GivenUp { claim: target, cause }], wake: None }

@@ -65,6 +65,8 @@ pub enum Cause {
     RebootFailed,
     /// It was made to replace a node that stays after all.
     ReplacementUnneeded,
+    /// Its pool has reached its limits without it.
+    OverLimit,
 }
 
 impl Steps {
@@ -115,6 +117,7 @@ impl Cause {
             Self::ReplacementUnneeded => "replacement_unneeded",
             Self::Interrupted { cause } => cause.label(),
             Self::RebootFailed => "unhealthy",
+            Self::OverLimit => "over_limit",
         }
     }
 }
