@@ -23,6 +23,7 @@ mod names;
 mod notes;
 mod outstanding;
 mod overlays;
+mod patience;
 mod pool_stamp;
 pub mod provisioning;
 mod settings;
