@@ -65,7 +65,7 @@ impl<'a> Simulator<'a> {
     ) -> Self {
         let pending = view.snapshot.pods().filter(|pod| pod.is_provisionable()).chain(view.virtual_pods).cloned();
         let (mut unsettled, mut drifted) = (BTreeSet::new(), BTreeSet::new());
-        let taken: BTreeSet<Arc<str>> = landing(view).collect();
+        let mut taken: BTreeSet<Arc<str>> = landing(view).collect();
         let mut simulator = Self {
             view: *view,
             prepared: OnceLock::new(),
@@ -82,6 +82,11 @@ impl<'a> Simulator<'a> {
             if subject.is_going() || is_under_way || view.memory.held_of(subject.name()).is_some() {
                 simulator.remove(subject);
                 simulator.carry(moving(subject));
+            }
+            if view.memory.replaces_for(subject.name()).is_some() {
+                // It was made for pods that are on their way to it.
+                taken.insert(Arc::clone(subject.name()));
+                taken.extend(subject.node.map(|node| Arc::clone(node.name())));
             }
             let Some(node) = subject.node else { continue };
             if subject.settles_at().is_some_and(|until| view.now < until) {

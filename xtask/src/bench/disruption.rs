@@ -190,7 +190,7 @@ fn shown(all: &[Figures]) -> String {
     ];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     for figures in all {
-        let Figures { workload, ours, theirs } = figures;
+        let Figures { workload, ours, theirs, settled: _ } = figures;
         rows.push(vec![
             workload.clone(),
             nanos(ours.round_ns),
