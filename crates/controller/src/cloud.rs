@@ -28,6 +28,35 @@ pub struct Cloud<P, R> {
     metrics: Arc<Metrics>,
     /// The last answer for each pool: a provider that does not answer does not make a pool empty.
     types: Mutex<BTreeMap<Arc<str>, InstanceTypes>>,
+    troubles: Troubles,
+}
+
+/// By claim: what the provider could not do for it, as told. The same trouble, tried again every few seconds for a quarter
+/// of an hour, is told once.
+#[derive(Debug, Default)]
+struct Troubles(Mutex<BTreeMap<Arc<str>, String>>);
+
+impl Troubles {
+    /// More claims than are in trouble at once.
+    const MANY: usize = 1_000;
+
+    /// Whether it is news.
+    fn is_new(&self, claim: &Arc<str>, trouble: &str) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(claim).is_some_and(|last| last == trouble) {
+            return false;
+        }
+        // Claims that went in trouble are still in it.
+        if told.len() >= Self::MANY {
+            told.clear();
+        }
+        told.insert(Arc::clone(claim), trouble.to_owned());
+        true
+    }
+
+    fn over(&self, claim: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(claim);
+    }
 }
 
 impl<P, R> Cloud<P, R>
@@ -36,7 +65,7 @@ where
     R: ClassReader<P::Class>,
 {
     pub fn new(provider: P, classes: R, metrics: Arc<Metrics>) -> Self {
-        Self { provider, classes, metrics, types: Mutex::default() }
+        Self { provider, classes, metrics, types: Mutex::default(), troubles: Troubles::default() }
     }
 
     /// Counts and measures a call. `failed` names the error, if the answer is one.
@@ -69,10 +98,19 @@ where
             Ok(class) => self.provider.tend(Order { claim, class: class.as_ref() }, now).await,
             Err(error) => Err(error),
         };
-        tended.unwrap_or_else(|error| {
-            warn!(nodeclaim = &**claim.name(), error = chain(&error), "the provider could not tend a claim");
-            now.checked_add(TEND_AGAIN).ok()
-        })
+        match tended {
+            Ok(at) => {
+                self.troubles.over(claim.name());
+                at
+            }
+            Err(error) => {
+                let trouble = chain(&error);
+                if self.troubles.is_new(claim.name(), &trouble) {
+                    warn!(nodeclaim = &**claim.name(), error = trouble, "the provider could not tend a claim");
+                }
+                now.checked_add(TEND_AGAIN).ok()
+            }
+        }
     }
 
     pub async fn catalogue(
@@ -253,6 +291,16 @@ mod tests {
             chain(&error),
             "failed to start watching object: ApiError: storage is (re)initializing: TooManyRequests"
         );
+    }
+
+    #[test]
+    fn a_node_that_admission_refused_filled_the_log_for_a_quarter_of_an_hour() {
+        let (troubles, claim) = (Troubles::default(), Arc::from("a"));
+        assert!(troubles.is_new(&claim, "refused"));
+        assert!(!troubles.is_new(&claim, "refused"));
+        assert!(troubles.is_new(&claim, "not reached"), "something else");
+        troubles.over(&claim);
+        assert!(troubles.is_new(&claim, "not reached"), "it had been well meanwhile");
     }
 
     #[test]
