@@ -189,6 +189,7 @@ impl Brain {
             tell_disruption(note);
         }
         debug!(heard = count, effects = output.effects.len(), "looked at the cluster");
+        self.metrics.looked(count, output.effects.len(), took);
         let wake = output.wake;
         self.metrics.pod_costs_pending(self.engine.pending_pod_costs());
         self.metrics.set_cluster(self.engine.snapshot().nodes().count());

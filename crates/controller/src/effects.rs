@@ -75,6 +75,11 @@ impl Lanes {
         waiting.push_back(work);
     }
 
+    /// How many lanes have something to do.
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     fn next(&mut self) -> Option<(Lane, Work)> {
         let lane = self.ready.pop_front()?;
         let work = self.waiting.get_mut(&lane)?.pop_front()?;
@@ -141,9 +146,15 @@ where
                 }));
             }
             tokio::select! {
-                Some(lane) = running.next(), if !running.is_empty() => lanes.done(lane),
+                Some(lane) = running.next(), if !running.is_empty() => {
+                    lanes.done(lane);
+                    writer.metrics.effects_waiting(lanes.len());
+                }
                 more = work.recv() => match more {
-                    Some(more) => lanes.push(more),
+                    Some(more) => {
+                        lanes.push(more);
+                        writer.metrics.effects_waiting(lanes.len());
+                    }
                     None => return,
                 },
             }

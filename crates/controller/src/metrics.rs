@@ -244,6 +244,7 @@ impl Metrics {
                     self.observe(&metric::CONSOLIDATION_SCORE, &labels, move_.score);
                 }
                 self.budgets(round);
+                self.reconciled("disruption", took);
             }
             DisruptionNote::Started { method, reason, decision, nodes, .. } => {
                 let labels = [decision.metric(), reason.metric(), method.consolidation_type()];
@@ -378,6 +379,7 @@ impl Metrics {
 
     pub(crate) fn scheduled(&self, took: Duration) {
         self.observe(&metric::SCHEDULER_DURATION, &["provisioner"], took.as_secs_f64());
+        self.reconciled("provisioner", took);
     }
 
     /// A call to the provider, with its error if it failed.
@@ -390,25 +392,45 @@ impl Metrics {
     }
 
     pub(crate) fn claim_condition(&self, change: &Transition<'_>) {
-        self.condition(&metric::CLAIM_CONDITION_TRANSITIONS, Some(&metric::CLAIM_CONDITION_TRANSITION), change);
+        let metrics = [&metric::CLAIM_CONDITION_TRANSITIONS, &metric::CLAIM_CONDITION_TRANSITION];
+        self.condition(metrics, "NodeClaim", change);
     }
 
     pub(crate) fn pool_condition(&self, change: &Transition<'_>) {
-        self.condition(&metric::POOL_CONDITION_TRANSITIONS, Some(&metric::POOL_CONDITION_TRANSITION), change);
+        let metrics = [&metric::POOL_CONDITION_TRANSITIONS, &metric::POOL_CONDITION_TRANSITION];
+        self.condition(metrics, "NodePool", change);
     }
 
-    fn condition(
-        &self,
-        count: &'static metric::Metric,
-        lasted: Option<&'static metric::Metric>,
-        change: &Transition<'_>,
-    ) {
+    /// Under the name with the kind, and under the older one without.
+    fn condition(&self, [count, lasted]: [&'static metric::Metric; 2], kind: &str, change: &Transition<'_>) {
         let Transition { before, now } = change;
-        self.add(count, &[&now.kind, now.status.as_str(), &now.reason]);
-        if let (Some(before), Some(lasted)) = (before, lasted) {
-            let labels = [&*now.kind, before.status.as_str(), now.status.as_str()];
-            self.observe(lasted, &labels, seconds(before.since, now.since));
+        let became = [&*now.kind, now.status.as_str(), &*now.reason, metric::GROUP, kind];
+        self.add(count, &became[..3]);
+        self.add(&metric::CONDITION_TRANSITIONS, &became);
+        if let Some(before) = before {
+            let labels = [&*now.kind, before.status.as_str(), now.status.as_str(), metric::GROUP, kind];
+            let took = seconds(before.since, now.since);
+            self.observe(lasted, &labels[..3], took);
+            self.observe(&metric::CONDITION_TRANSITION, &labels, took);
         }
+    }
+
+    /// One look at the cluster, under the names that dashboards of controllers know.
+    pub(crate) fn looked(&self, heard: usize, effects: usize, took: Duration) {
+        self.reconciled("engine", took);
+        let mut values = self.values();
+        values.registry.set(&metric::QUEUE_DEPTH, &["engine"], heard as f64);
+        values.registry.add(&metric::QUEUE_ADDS, &["engine"], heard as f64);
+        values.registry.add(&metric::QUEUE_ADDS, &["effects"], effects as f64);
+    }
+
+    pub(crate) fn effects_waiting(&self, waiting: usize) {
+        self.set(&metric::QUEUE_DEPTH, &["effects"], waiting as f64);
+    }
+
+    fn reconciled(&self, controller: &'static str, took: Duration) {
+        self.add(&metric::RECONCILES, &[controller, "success"]);
+        self.observe(&metric::RECONCILE_TIME, &[controller], took.as_secs_f64());
     }
 
     /// Whether nobody has told this about the claim before.

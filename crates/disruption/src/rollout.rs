@@ -21,7 +21,10 @@ pub(crate) fn check(plan: &Plan<'_, '_>, subject: &Subject<'_>) -> Result<(), Ke
     };
     let target = target(stored, view.snapshot);
     let known = view.memory.rollouts.get(pool).filter(|rollout| rollout.target == target);
-    let nodes = plan.context.subjects.iter().filter(|other| other.pool_name == subject.pool_name).count();
+    // Those that are being replaced count once: with their replacements a wave would grow while it rolls.
+    let counts =
+        |other: &&Subject<'_>| other.pool_name == subject.pool_name && view.memory.replaces_for(other.name()).is_none();
+    let nodes = plan.context.subjects.iter().filter(counts).count();
     let size = BudgetNodes::Percent(waves.percent).of(u32::try_from(nodes).unwrap_or(u32::MAX)).max(1);
     let mine = |proposal: &&crate::Proposal| {
         matches!(proposal.method, Method::Drift | Method::StaticDrift)

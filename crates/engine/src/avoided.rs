@@ -65,3 +65,83 @@ impl Avoided {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kerf_model::cluster::{ClaimStatus, ObjectMeta, ObjectName, Offering, Overhead, Texts};
+    use kerf_model::duration::NillableDuration;
+    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
+    use kerf_model::price::Price;
+    use kerf_model::requirement::Requirements;
+    use kerf_model::resources::ResourceList;
+
+    fn claim(labels: &[(&str, &str)]) -> NodeClaim {
+        let texts = |pairs: &[(&str, &str)]| -> Texts {
+            pairs.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect()
+        };
+        NodeClaim {
+            meta: ObjectMeta {
+                name: ObjectName::of_cluster("a"),
+                uid: Arc::from("a"),
+                resource_version: Arc::from("1"),
+                generation: 1,
+                created: Timestamp::UNIX_EPOCH,
+                deleting: None,
+                labels: texts(labels),
+                annotations: Texts::new(),
+                finalizers: Vec::new(),
+                owners: Vec::new(),
+            },
+            node: NodeSpec {
+                class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
+                requirements: Requirements::new(),
+                taints: Vec::new(),
+                startup_taints: Vec::new(),
+                expire_after: NillableDuration::Never,
+                termination_grace_period: None,
+            },
+            requests: ResourceList::new(),
+            status: ClaimStatus::default(),
+        }
+    }
+
+    fn small() -> InstanceType {
+        let offering = |zone: &str, kind: &str| Offering {
+            requirements: Requirements::from_labels(
+                [(label::ZONE, zone), (label::CAPACITY_TYPE, kind)],
+                &label::LabelRules::core(),
+            ),
+            price: Price::ZERO,
+            available: true,
+            reservation_capacity: None,
+        };
+        InstanceType {
+            name: Arc::from("small"),
+            requirements: Requirements::new(),
+            offerings: vec![offering("a", "spot"), offering("b", "spot"), offering("a", "on-demand")],
+            capacity: ResourceList::new(),
+            overhead: Overhead::default(),
+            volume_limits: Default::default(),
+        }
+    }
+
+    /// Sheet 03 §13: the type, in its zone, as spot; and for three minutes.
+    #[test]
+    fn what_the_cloud_has_just_taken_back_is_not_launched_again_for_a_while() {
+        let types = Catalogues::from([(Arc::from("p"), Arc::from([small()])), (Arc::from("q"), Arc::from([small()]))]);
+        let spot = [(label::INSTANCE_TYPE, "small"), (label::ZONE, "a"), (label::CAPACITY_TYPE, "spot")];
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let mut avoided = Avoided::default();
+        assert!(avoided.interrupted(&claim(&spot), at(0)));
+        assert!(!avoided.interrupted(&claim(&spot), at(10)), "known already, and counted anew");
+        assert!(!avoided.interrupted(&claim(&spot[..2]), at(10)), "nobody knows what it was");
+        let available = |avoided: &Avoided| -> Vec<bool> {
+            avoided.apply(&types)["q"][0].offerings.iter().map(|offering| offering.available).collect()
+        };
+        assert_eq!(available(&avoided), [false, true, true]);
+        assert_eq!(avoided.next_due(), Some(at(190)));
+        assert!(!avoided.refresh(at(189)) && avoided.refresh(at(190)));
+        assert_eq!(available(&avoided), [true, true, true]);
+    }
+}

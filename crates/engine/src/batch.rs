@@ -49,7 +49,7 @@ mod tests {
         Timestamp::from_millisecond(milliseconds).unwrap()
     }
 
-    /// Sheet 02 §1.
+    /// Sheet 02 §1, case 13.
     #[test]
     fn only_new_pods_keep_a_batch_open_and_not_beyond_the_longest_wait() {
         let mut batch = Batch::default();

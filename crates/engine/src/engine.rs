@@ -208,6 +208,9 @@ impl Engine {
             Input::Catalogue(types) => self.offer(types, now),
             Input::WriteFailed { effect, .. } => {
                 self.outstanding.failed(&effect, now);
+                if let Effect::PatchPod(..) = *effect {
+                    self.pod_costs.touch();
+                }
                 if let Effect::CreateClaim(claim) = *effect {
                     self.expected.remove(&claim.name);
                     self.retry = Some(later(now, AFTER_FAILURE));

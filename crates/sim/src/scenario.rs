@@ -56,6 +56,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("disruption/spot-kept", include_str!("../../../scenarios/disruption/spot-kept.yaml")),
     ("disruption/spot-to-spot", include_str!("../../../scenarios/disruption/spot-to-spot.yaml")),
     ("disruption/three-into-one", include_str!("../../../scenarios/disruption/three-into-one.yaml")),
+    ("disruption/waves", include_str!("../../../scenarios/disruption/waves.yaml")),
     ("mission/000-drift-fields", include_str!("../../../scenarios/mission/000-drift-fields.yaml")),
     ("mission/001-upgrade", include_str!("../../../scenarios/mission/001-upgrade.yaml")),
     ("mission/002-toggles", include_str!("../../../scenarios/mission/002-toggles.yaml")),

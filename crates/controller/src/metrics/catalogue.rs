@@ -21,6 +21,9 @@ pub enum Kind {
     Summary,
 }
 
+/// The API group of claims and pools.
+pub const GROUP: &str = "karpenter.sh";
+
 /// Durations from a few milliseconds to ten minutes.
 const DURATIONS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
@@ -237,6 +240,27 @@ metrics! {
         "For how long the node has been on its way out.";
     NODE_TERMINATED = "operator_node_termination_duration_seconds", Histogram(DOUBLING_TO_8192), [],
         "From the deletion of a node to its end.";
+
+    CONDITION_COUNT = "operator_status_condition_count", Gauge,
+        ["namespace", "name", "type", "status", "reason", "group", "kind"],
+        "Deprecated: as those with the kind in their name, for claims and pools.";
+    CONDITION_SECONDS = "operator_status_condition_current_status_seconds", Gauge,
+        ["namespace", "name", "type", "status", "reason", "group", "kind"],
+        "Deprecated: as those with the kind in their name, for claims and pools.";
+    CONDITION_TRANSITIONS = "operator_status_condition_transitions_total", Counter,
+        ["type", "status", "reason", "group", "kind"],
+        "Deprecated: as those with the kind in their name, for claims and pools.";
+    CONDITION_TRANSITION = "operator_status_condition_transition_seconds", Histogram(DOUBLING_TO_8192),
+        ["type", "status", "to_status", "group", "kind"],
+        "Deprecated: as those with the kind in their name, for claims and pools.";
+
+    RECONCILES = "controller_runtime_reconcile_total", Counter, ["controller", "result"],
+        "Looks at the cluster: those that decided about pods (`provisioner`), about disruption (`disruption`), and all (`engine`).";
+    RECONCILE_TIME = "controller_runtime_reconcile_time_seconds", Histogram(DURATIONS), ["controller"],
+        "How long such a look took.";
+    QUEUE_DEPTH = "workqueue_depth", Gauge, ["name"],
+        "What the last look had to take in (`engine`), and effects that wait (`effects`).";
+    QUEUE_ADDS = "workqueue_adds_total", Counter, ["name"], "What was taken in, and effects that were asked for.";
 
     LEADS = "leader_election_master_status", Gauge, ["name"], "1 on the replica that acts.";
     MEMORY = "process_resident_memory_bytes", Gauge, [], "Memory in use.";

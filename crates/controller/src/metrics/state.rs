@@ -137,7 +137,7 @@ impl Seen {
             &pool.status.conditions.0,
             "",
             page,
-            [&metric::POOL_CONDITION_COUNT, &metric::POOL_CONDITION_SECONDS],
+            ("NodePool", [&metric::POOL_CONDITION_COUNT, &metric::POOL_CONDITION_SECONDS]),
         );
         self.write_terminating(&metric::POOL_TERMINATING, &pool.meta, "", page);
     }
@@ -216,7 +216,7 @@ impl Seen {
             &claim.status.conditions.0,
             &extra,
             page,
-            [&metric::CLAIM_CONDITION_COUNT, &metric::CLAIM_CONDITION_SECONDS],
+            ("NodeClaim", [&metric::CLAIM_CONDITION_COUNT, &metric::CLAIM_CONDITION_SECONDS]),
         );
         self.write_terminating(&metric::CLAIM_TERMINATING, &claim.meta, &extra, page);
     }
@@ -241,12 +241,24 @@ impl Seen {
         conditions: &[Condition],
         extra: &str,
         page: &mut Page,
-        [count, lasting]: [&'static metric::Metric; 2],
+        (kind, [count, lasting]): (&'static str, [&'static metric::Metric; 2]),
     ) {
+        // Those without a kind in their name are for older dashboards.
         for condition in conditions {
-            let labels = ["", &*meta.name.name, &*condition.kind, condition.status.as_str(), &*condition.reason];
-            page.gauge_of(count, extra, &labels, 1.0);
-            page.gauge_of(lasting, extra, &labels, seconds(condition.since, self.now));
+            let labels = [
+                "",
+                &*meta.name.name,
+                &*condition.kind,
+                condition.status.as_str(),
+                &*condition.reason,
+                metric::GROUP,
+                kind,
+            ];
+            let lasted = seconds(condition.since, self.now);
+            page.gauge_of(count, extra, &labels[..5], 1.0);
+            page.gauge_of(lasting, extra, &labels[..5], lasted);
+            page.gauge_of(&metric::CONDITION_COUNT, extra, &labels, 1.0);
+            page.gauge_of(&metric::CONDITION_SECONDS, extra, &labels, lasted);
         }
     }
 

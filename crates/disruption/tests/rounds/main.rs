@@ -14,5 +14,6 @@ mod property;
 mod repair;
 mod spot;
 mod statics;
+mod surroundings;
 mod validation;
 mod windows;

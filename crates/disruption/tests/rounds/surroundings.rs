@@ -1,0 +1,77 @@
+//! What-ifs know what scheduling knows: the default spread of the cluster, and the pods of capacity buffers (sheet 02
+//! §20 and §23, case 29).
+
+use std::sync::Arc;
+
+use kerf_disruption::{Round, View, decide};
+use kerf_model::change::Change;
+use kerf_model::cluster::{ObjectName, Pod, Service, SpreadConstraint, Texts, WhenUnsatisfiable};
+use kerf_model::label::{self, annotation};
+use kerf_scheduling::{DefaultSpread, NO_DEFAULT_SPREAD};
+
+use crate::fixture::{Fixture, judged};
+
+/// With pods like this one, which nobody has bound, as those of a buffer.
+fn with_buffer(text: &str, like: &str, count: usize) -> Round {
+    let fixture = Fixture::read(text);
+    let template = Fixture::read(like).snapshot.pod(&ObjectName::new("default", "room")).unwrap().clone();
+    let copies: Vec<Arc<Pod>> = (0..count)
+        .map(|at| {
+            let mut pod = (*template).clone();
+            pod.meta.name = ObjectName::new("default", format!("capacity-buffer-room-{at}"));
+            pod.meta.uid = Arc::from(format!("room-{at}"));
+            pod.meta.annotations.insert(Arc::from(annotation::BUFFER_POD), Arc::from("true"));
+            Arc::new(pod)
+        })
+        .collect();
+    decide(&View { virtual_pods: &copies, ..fixture.view() })
+}
+
+#[test]
+fn room_that_a_buffer_keeps_is_not_given_to_pods_that_need_not_move() {
+    let text = "type small cpu=4 price=1
+         pool p
+         node a pool=p cpu=4
+         pod x on=a cpu=1
+         node b pool=p cpu=4
+         pod y on=b cpu=1";
+    assert_eq!(judged(&with_buffer(text, "pod room cpu=1", 0), "a"), "a go single_node_consolidation");
+    assert_eq!(
+        judged(&with_buffer(text, "pod room cpu=2", 1), "a"),
+        "a go single_node_consolidation",
+        "it fits as well"
+    );
+    let round = with_buffer(text, "pod room cpu=3", 2);
+    assert!(round.proposals.is_empty(), "both nodes are needed: {:?}", round.verdicts);
+}
+
+#[test]
+fn pods_that_spread_by_default_are_not_packed_into_one_zone() {
+    let text = "type small cpu=4 price=1
+         pool p
+         node a pool=p cpu=4 zone=a
+         pod x on=a cpu=1 label:app=web
+         node b pool=p cpu=4 zone=b
+         pod y on=b cpu=1 label:app=web";
+    let mut fixture = Fixture::read(text);
+    let name = ObjectName::new("default", "web");
+    let mut meta = fixture.snapshot.pod(&ObjectName::new("default", "x")).unwrap().meta.clone();
+    meta.name = name.clone();
+    let service = Service { meta, selector: Some(Texts::from([(Arc::from("app"), Arc::from("web"))])) };
+    fixture.snapshot.apply(Change::Service(name, Some(Arc::new(service))));
+    let spread = DefaultSpread {
+        constraints: vec![SpreadConstraint {
+            max_skew: 1,
+            topology_key: Arc::from(label::ZONE),
+            when_unsatisfiable: WhenUnsatisfiable::DoNotSchedule,
+            selector: None,
+            min_domains: None,
+            honors_node_affinity: true,
+            honors_node_taints: false,
+        }],
+    };
+    let packed = decide(&View { default_spread: &NO_DEFAULT_SPREAD, ..fixture.view() });
+    assert_eq!(packed.proposals.len(), 1);
+    let kept = decide(&View { default_spread: &spread, ..fixture.view() });
+    assert!(kept.proposals.is_empty(), "{:?}", kept.verdicts);
+}
