@@ -7,9 +7,11 @@
 //! are fair. A mistake of the solver makes the bound weaker, not false.
 //!
 //! What is in it: requests, taints, node selectors and required node affinity, with zones and capacity types, and one pod
-//! per host where pods say so of their own kind. What is not: limits, spread over zones, affinity, whole numbers.
+//! per host where pods say so of their own kind; where there are few shapes of pods, also that pods and nodes are whole
+//! (`whole.rs`). What is not: limits, spread over zones, affinity.
 
 mod model;
+mod whole;
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +34,7 @@ pub struct Bound {
     pub cost_per_hour: f64,
     /// Pods that nothing can hold; the bound is for the others.
     pub impossible_pods: usize,
-    /// Whether a better relaxation of this kind does not exist, up to a ten-thousandth.
+    /// Whether a better linear relaxation does not exist, up to a ten-thousandth.
     pub is_exact: bool,
     pub took_ms: u64,
 }
@@ -40,16 +42,17 @@ pub struct Bound {
 pub fn bound(problem: &Problem) -> Bound {
     let start = Instant::now();
     let (model, impossible_pods) = Model::new(problem);
-    let (cost_per_hour, is_exact) = best(&model);
+    let (linear, is_exact, prices) = best(&model);
+    let cost_per_hour = whole::bound(&model, prices, linear);
     let took_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     Bound { cost_per_hour, impossible_pods, is_exact, took_ms }
 }
 
-fn best(model: &Model) -> (f64, bool) {
+fn best(model: &Model) -> (f64, bool, Prices) {
     let mut active = model.first_columns();
-    let mut best = 0.0_f64;
+    let (mut best, mut last) = (0.0_f64, Prices(vec![0.0; model.shapes.len()]));
     for _ in 0..ROUNDS {
-        let Some(prices) = propose(model, &active) else { return (best, false) };
+        let Some(prices) = propose(model, &active) else { return (best, false, last) };
         let mut unfair: Vec<(f64, usize)> = (0..model.columns.len())
             .filter(|column| !active.contains(column))
             .map(|column| (prices.paid_to(&model.columns[column].room, model) / model.columns[column].price, column))
@@ -57,12 +60,13 @@ fn best(model: &Model) -> (f64, bool) {
         unfair.sort_by(|a, b| b.0.total_cmp(&a.0));
         best = best.max(prices.worth(model));
         if unfair.first().is_none_or(|(excess, _)| *excess <= 1.0 + TOLERANCE) {
-            return (best, true);
+            return (best, true, prices);
         }
         let worst = unfair.into_iter().take_while(|(excess, _)| *excess > 1.0 + TOLERANCE).take(COLUMNS_PER_ROUND);
         active.extend(worst.map(|(_, column)| column));
+        last = prices;
     }
-    (best, false)
+    (best, false, last)
 }
 
 /// What each shape of pods pays per pod.
@@ -82,6 +86,11 @@ impl Prices {
     /// The most that split pods can pay for the room: the linear knapsack, from its dual side, where every feasible point
     /// is an upper bound.
     fn paid_to(&self, room: &Room, model: &Model) -> f64 {
+        self.paid_with_rents(room, model).0
+    }
+
+    /// The same with the rents of resources and of the groups' places that prove it.
+    fn paid_with_rents(&self, room: &Room, model: &Model) -> (f64, (Vec<f64>, Vec<f64>)) {
         let mut program = Program::new(OptimizationDirection::Minimize);
         let resources: Vec<_> =
             room.capacity.iter().map(|amount| program.add_var(amount.max(0.0), (0.0, f64::INFINITY))).collect();
@@ -100,7 +109,7 @@ impl Prices {
             paying.push(shape);
         }
         if paying.is_empty() {
-            return 0.0;
+            return (0.0, (vec![0.0; resources.len()], vec![0.0; groups.len()]));
         }
         let solved = program.solve().ok().and_then(|outcome| outcome.into_solution().ok());
         let rents: (Vec<f64>, Vec<f64>) = match &solved {
@@ -120,7 +129,8 @@ impl Prices {
         let short = paying.iter().map(|shape| self.0[*shape] / rent(*shape)).fold(1.0, f64::max);
         let capacity = room.capacity.iter().zip(&rents.0).map(|(amount, rent)| amount.max(0.0) * rent).sum::<f64>();
         let hosts = model.groups.iter().zip(&rents.1).map(|(skew, rent)| skew * room.hosts * rent).sum::<f64>();
-        (capacity + hosts) * short
+        let raised = |rents: &[f64]| rents.iter().map(|rent| rent * short).collect();
+        ((capacity + hosts) * short, (raised(&rents.0), raised(&rents.1)))
     }
 }
 

@@ -17,7 +17,10 @@ use crate::file::Problem;
 
 pub(super) struct Model {
     pub shapes: Vec<Shape>,
+    /// What can be launched, without what another is at least as good as if nodes may be split.
     pub columns: Vec<Column>,
+    /// The same if they may not.
+    pub whole: Vec<Column>,
     pub existing: Vec<Room>,
     /// Kinds of pods that keep to themselves, by how many of them a host takes.
     pub groups: Vec<f64>,
@@ -48,6 +51,15 @@ pub(super) struct Room {
     pub admits: Vec<usize>,
 }
 
+/// How nodes may be divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Splitting {
+    Freely,
+    /// A part of a node is no host of its own.
+    KeepingHosts,
+    Never,
+}
+
 /// A workload's pods before it is known where they may go.
 struct Asked<'a> {
     constraints: &'a PodConstraints,
@@ -66,9 +78,10 @@ impl Model {
             pods.iter().flat_map(|pod| pod.requests.iter()).map(|(name, _)| name.clone()).collect();
         let resources: Vec<ResourceName> = names.into_iter().collect();
         let (asked, groups) = ask(&pods, &resources, &problem.rules);
-        let columns = columns(problem, &asked, &resources, !groups.is_empty());
+        let splitting = if groups.is_empty() { Splitting::Freely } else { Splitting::KeepingHosts };
+        let [columns, whole] = [splitting, Splitting::Never].map(|rule| columns(problem, &asked, &resources, rule));
         let existing = existing(problem, &asked, &resources);
-        let mut model = Self { shapes: Vec::new(), columns, existing, groups };
+        let mut model = Self { shapes: Vec::new(), columns, whole, existing, groups };
         let impossible = model.take_shapes(asked);
         (model, impossible)
     }
@@ -78,7 +91,8 @@ impl Model {
         let rooms = || self.columns.iter().map(|column| &column.room).chain(&self.existing);
         let possible: BTreeSet<usize> = rooms().flat_map(|room| room.admits.iter().copied()).collect();
         let renumbered: BTreeMap<usize, usize> = possible.iter().enumerate().map(|(new, old)| (*old, new)).collect();
-        for room in self.columns.iter_mut().map(|column| &mut column.room).chain(&mut self.existing) {
+        let launched = self.columns.iter_mut().chain(&mut self.whole).map(|column| &mut column.room);
+        for room in launched.chain(&mut self.existing) {
             room.admits.iter_mut().for_each(|shape| *shape = renumbered[shape]);
         }
         let mut impossible = 0;
@@ -186,7 +200,7 @@ fn fits(requests: &[f64], capacity: &[f64]) -> bool {
 ///
 /// Whether a shape may go there is asked of pool, type and offering one by one: what all three allow may still be
 /// impossible at once, which only makes the bound weaker.
-fn columns(problem: &Problem, asked: &[Asked<'_>], resources: &[ResourceName], has_groups: bool) -> Vec<Column> {
+fn columns(problem: &Problem, asked: &[Asked<'_>], resources: &[ResourceName], rule: Splitting) -> Vec<Column> {
     let meets = |own: &Requirements, shape: &Asked<'_>| shape.terms.iter().any(|term| own.intersects(term).is_ok());
     let by_type: Vec<Vec<bool>> =
         problem.types.iter().map(|kind| asked.iter().map(|shape| meets(&kind.requirements, shape)).collect()).collect();
@@ -228,8 +242,8 @@ fn columns(problem: &Problem, asked: &[Asked<'_>], resources: &[ResourceName], h
                 let room = Room { capacity: capacity.clone(), hosts: 1.0, admits: admits.clone() };
                 let column = Column { price, room };
                 let front = fronts.entry(admits).or_default();
-                if !front.iter().any(|other| other.is_as_good_as(&column, has_groups)) {
-                    front.retain(|other| !column.is_as_good_as(other, has_groups));
+                if !front.iter().any(|other| other.is_as_good_as(&column, rule)) {
+                    front.retain(|other| !column.is_as_good_as(other, rule));
                     front.push(column);
                 }
             }
@@ -238,8 +252,8 @@ fn columns(problem: &Problem, asked: &[Asked<'_>], resources: &[ResourceName], h
     let all: Vec<Column> = fronts.into_values().flatten().collect();
     let is_needed = |(at, column): &(usize, &Column)| {
         let better = |(other_at, other): (usize, &Column)| {
-            let ties = other_at < *at || !column.is_as_good_as(other, has_groups) || !column.admits_all_of(other);
-            other_at != *at && other.admits_all_of(column) && other.is_as_good_as(column, has_groups) && ties
+            let ties = other_at < *at || !column.is_as_good_as(other, rule) || !column.admits_all_of(other);
+            other_at != *at && other.admits_all_of(column) && other.is_as_good_as(column, rule) && ties
         };
         !all.iter().enumerate().any(better)
     };
@@ -247,14 +261,18 @@ fn columns(problem: &Problem, asked: &[Asked<'_>], resources: &[ResourceName], h
 }
 
 impl Column {
-    /// Whether so much of this as the other costs holds all that the other holds: nodes may be split here.
-    fn is_as_good_as(&self, other: &Self, has_groups: bool) -> bool {
+    /// Whether so much of this as the other costs holds all that the other holds.
+    fn is_as_good_as(&self, other: &Self, rule: Splitting) -> bool {
+        if rule == Splitting::Never {
+            let holds = |(own, others): (&f64, &f64)| own >= others;
+            return self.price <= other.price && self.room.capacity.iter().zip(&other.room.capacity).all(holds);
+        }
         if self.price <= 0.0 {
             return true;
         }
         let nodes = other.price / self.price;
         let holds = |(own, others): (&f64, &f64)| own * nodes >= *others;
-        self.room.capacity.iter().zip(&other.room.capacity).all(holds) && (!has_groups || nodes >= 1.0)
+        self.room.capacity.iter().zip(&other.room.capacity).all(holds) && (rule == Splitting::Freely || nodes >= 1.0)
     }
 
     fn admits_all_of(&self, other: &Self) -> bool {

@@ -34,6 +34,8 @@ pub(crate) struct Counts<'b> {
     uncommitted: Vec<u32>,
     /// Domains known to groups, where that differs from the cluster's.
     known: BTreeMap<GroupId, Bits>,
+    /// By label: claims that are committed to a domain, and by domain which.
+    settled: Vec<(Bits, Vec<Bits>)>,
     /// By set and label: domains that it allows.
     sides: Vec<Option<Box<Sides>>>,
     rules: &'b LabelRules,
@@ -95,6 +97,11 @@ impl<'b> Counts<'b> {
             totals: topology.groups.iter().map(|group| group.total).collect(),
             uncommitted: vec![0; topology.groups.len()],
             known: BTreeMap::new(),
+            settled: topology
+                .labels
+                .iter()
+                .map(|label| (Bits::empty(), vec![Bits::empty(); label.values.len()]))
+                .collect(),
             sides: Vec::new(),
             rules,
         }
@@ -220,6 +227,27 @@ impl<'b> Counts<'b> {
             open &= !self.group(*id).occupied.word(at) | self.lessened.word(at);
         }
         open
+    }
+
+    /// Which of 64 claims a gate lets through; those that are not committed to a domain, all.
+    pub(crate) fn word_of_claims(&self, gate: &Gate, at: usize) -> u64 {
+        let mut open = u64::MAX;
+        for (label, domains, _) in &gate.allowed {
+            let (settled, by_domain) = &self.settled[*label];
+            let there = domains.iter().fold(0, |there, domain| there | by_domain[domain].word(at));
+            open &= !settled.word(at) | there;
+        }
+        open
+    }
+
+    /// Remembers which domains a claim is committed to. Claims only get narrower: what is said once stays true.
+    pub(crate) fn settle(&mut self, claim: usize, set: SetId) {
+        for label in 0..self.settled.len() {
+            if let Some(domain) = self.of_node(set, label).single() {
+                self.settled[label].0.insert(claim);
+                self.settled[label].1[domain].insert(claim);
+            }
+        }
     }
 
     /// Whether the rule is satisfied on a host that is in the domain and in no other.

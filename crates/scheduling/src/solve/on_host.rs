@@ -24,12 +24,6 @@ impl Solver<'_, '_> {
     pub(super) fn place_on_host(&mut self, queued: &Queued, attempt: Attempt) -> bool {
         let Attempt { shape, level, .. } = attempt;
         let moves = self.only_moves(&queued.pod);
-        let kind = self.shapes[shape].kind;
-        if !self.kinds[kind].levels[level].rules.is_empty() {
-            for term in &self.kinds[kind].levels[level].terms {
-                self.counts.prepare(term.strict, &self.sets);
-            }
-        }
         let mut memo = std::mem::take(&mut self.memos[shape][level]);
         let gate = self.gate(attempt);
         let mut found = None;
@@ -72,11 +66,15 @@ impl Solver<'_, '_> {
     }
 
     /// What the rules of the attempt say about whole domains.
-    fn gate(&self, attempt: Attempt) -> Option<Gate> {
-        let level = self.level(attempt);
+    pub(super) fn gate(&mut self, attempt: Attempt) -> Option<Gate> {
+        let level = &self.kinds[self.shapes[attempt.shape].kind].levels[attempt.level];
+        if level.rules.is_empty() {
+            return None;
+        }
+        level.terms.iter().for_each(|term| self.counts.prepare(term.strict, &self.sets));
         match level.terms[..] {
+            [ref term] => Some(self.counts.gate(&level.rules, term.strict)),
             // With alternatives, every host is asked.
-            [ref term] if !level.rules.is_empty() => Some(self.counts.gate(&level.rules, term.strict)),
             _ => None,
         }
     }

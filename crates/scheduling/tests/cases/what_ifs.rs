@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kerf_scheduling::{Prepared, Question, Supply};
+use kerf_scheduling::{Aim, Prepared, Question, Supply};
 
 use crate::fixture::{Fixture, show};
 
@@ -70,6 +70,27 @@ fn a_pod_that_the_cluster_does_not_have_can_be_asked_about() {
     let other = Fixture::read("pod d cpu=1 x2 label:app=d example.com/gpu=0 spread:host:1:app=d");
     let question = Question { pods: other.pods(), ..Question::default() };
     assert_eq!(show(&fixture.answer(&question)), "node n1: d-0\nnode n2: d-1\n");
+}
+
+/// Whoever only wants to know whether pods fit gets nothing launched for them, and an answer at the first that does not.
+#[test]
+fn a_question_about_fitting_launches_nothing_and_ends_at_the_first_pod_without_a_place() {
+    let fixture = Fixture::read(
+        "type small cpu=2 memory=4Gi\npool general
+         node n1 pool=general cpu=4\nnode n2 pool=general cpu=1
+         pod big on=n1 cpu=2\npod little on=n1 cpu=1\npod new cpu=1500m",
+    );
+    let fits = |node: &str| Question { aim: Aim::Fit, ..without(&fixture, node) };
+    let found = fixture.answer(&fits("n1"));
+    assert!(found.new_claims.is_empty() && found.on_existing.is_empty(), "{}", show(&found));
+    assert_eq!(found.unplaced.iter().map(|(pod, _)| &*pod.meta.name.name).collect::<Vec<_>>(), ["big"]);
+    // A pod that waits for a place anyway gets one, also where something must be launched for it.
+    let pods = fixture
+        .pods()
+        .into_iter()
+        .chain(fixture.cluster.pods_on("n1").filter(|pod| pod.meta.name.name.starts_with('l')).cloned());
+    let found = fixture.answer(&Question { pods: pods.collect(), ..fits("n1") });
+    assert_eq!(show(&found), "node n2: little\nnew general [small]: new\n");
 }
 
 /// Rules that only pods have that stay where they are make no difference to the pods asked about. Found by the property
