@@ -34,8 +34,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     command::run(&mut command)
 }
 
-/// What every change must pass: a crash at every cut point of a few scripts, and some random histories.
+/// What every change must pass: a crash at every cut point of a few scripts, the same traces as in debug, a storm of drift
+/// and some random histories.
 pub fn check_some() -> Result<()> {
-    command::run(&mut cargo(["test", "--quiet", "--release", "-p", "kerf-sim", "--test", "faults"]))?;
+    let tests = ["--test", "faults", "--test", "trace", "--test", "drift_storm"];
+    command::run(cargo(["test", "--quiet", "--release", "-p", "kerf-sim"]).args(tests))?;
     run(&Arguments { seeds: 50, first_seed: 1, no_faults: false, trace: false, output: None })
 }

@@ -200,6 +200,11 @@ impl Autoscaler {
         }
     }
 
+    /// After a crash, until the next process has started.
+    pub fn is_down(&self) -> bool {
+        self.down_until.is_some()
+    }
+
     pub fn engine(&self) -> &Engine {
         &self.engine
     }

@@ -133,6 +133,8 @@ impl Stage {
             }
             let mut changing = self.changed_since(seen);
             changing.extend(self.launching());
+            // Nothing changes while nobody is there to change it.
+            changing.extend(self.autoscaler.borrow().is_down().then(|| "the autoscaler (not started)".to_owned()));
             seen = self.world.store().version();
             let now = self.world.now();
             if changing.is_empty() {

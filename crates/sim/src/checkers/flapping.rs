@@ -46,7 +46,7 @@ impl Flapping {
         let moved = self.moved.entry(workload.clone()).or_default();
         *moved += 1;
         let is_restless = *moved > MOVES_PER_POD * pods.max(1);
-        is_restless.then(|| Broken::Flapping { workload, moved: *moved, pods })
+        is_restless.then_some(Broken::Flapping { workload, moved: *moved, pods })
     }
 }
 
