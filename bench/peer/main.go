@@ -23,11 +23,11 @@ func main() {
 
 func run(arguments []string) error {
 	if len(arguments) == 0 {
-		return fmt.Errorf("say what to do: schedule or disrupt")
+		return fmt.Errorf("say what to do: schedule, disrupt or settle")
 	}
 	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
 	path := flags.String("problem", "", "the problem file")
-	limit := flags.Duration("limit", 10*time.Minute, "give up a solve after this long")
+	limit := flags.Duration("limit", 10*time.Minute, "give up a solve, or settling, after this long")
 	sample := flags.Int("sample", 50, "disrupt: how many candidates to time")
 	if err := flags.Parse(arguments[1:]); err != nil {
 		return err
@@ -42,6 +42,8 @@ func run(arguments []string) error {
 		answer, err = schedule(problem, *limit)
 	case "disrupt":
 		answer, err = disrupt(problem, *sample)
+	case "settle":
+		answer, err = settle(problem, *limit)
 	default:
 		err = fmt.Errorf("unknown task %q", arguments[0])
 	}

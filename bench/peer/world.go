@@ -77,15 +77,10 @@ func newWorld(problem *problem, clk clock.Clock) (*world, error) {
 
 // price of a claim: that of the cheapest offering that could be launched for it.
 func price(claim *scheduling.NodeClaim) float64 {
-	cheapest := -1.0
-	for _, option := range claim.InstanceTypeOptions {
-		for _, offering := range option.Offerings.Launchable().Compatible(claim.Requirements) {
-			if cheapest < 0 || offering.Price < cheapest {
-				cheapest = offering.Price
-			}
-		}
+	if _, offering := cheapest(claim.InstanceTypeOptions, claim.Requirements); offering != nil {
+		return offering.Price
 	}
-	return max(cheapest, 0)
+	return 0
 }
 
 // peakMemory of this process, in bytes.

@@ -4,17 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use jiff::Timestamp;
-use kerf_disruption::{Memory, Round, Settings, Verdict, View, decide};
+use kerf_disruption::{Memory, Round, Settings, Verdict, decide};
 use kerf_model::node_pool::ClassKind;
-use kerf_scheduling::Options;
 use serde::Serialize;
 
 use crate::file::Problem;
 use crate::memory;
+use crate::settle::view;
 
 /// A day after everything in the problem was made.
-const NOW: &str = "2026-01-02T00:00:00Z";
+pub(crate) const NOW: &str = "2026-01-02T00:00:00Z";
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
@@ -43,17 +42,7 @@ pub struct Measured {
 pub fn measure(problem: &Problem, runs: usize) -> Result<Measured> {
     let settings = Settings::for_classes(vec![class(problem)?]);
     let (memory, types) = (Memory::default(), problem.types_by_pool());
-    let view = View {
-        snapshot: &problem.cluster,
-        types: &types,
-        labels: &problem.rules,
-        scheduling: Options::default(),
-        default_spread: &kerf_scheduling::NO_DEFAULT_SPREAD,
-        virtual_pods: &[],
-        settings: &settings,
-        memory: &memory,
-        now: NOW.parse::<Timestamp>()?,
-    };
+    let view = view(problem, &types, &settings, &memory, NOW.parse()?);
     let (mut first_ns, mut round_ns, mut peak_bytes, mut last) = (0, u64::MAX, 0, Round::default());
     for run in 0..runs.max(1) {
         drop(std::mem::take(&mut last));
@@ -82,7 +71,8 @@ pub fn measure(problem: &Problem, runs: usize) -> Result<Measured> {
     })
 }
 
-fn class(problem: &Problem) -> Result<ClassKind> {
+/// The node class that the problem's pools use.
+pub(crate) fn class(problem: &Problem) -> Result<ClassKind> {
     let Some(pool) = problem.cluster.pools().next() else { bail!("the problem has no pool") };
     Ok(ClassKind { group: pool.class.group.clone(), kind: pool.class.kind.clone() })
 }

@@ -14,6 +14,7 @@ use kerf_api::node_claim::NodeClaim;
 use kerf_api::node_pool::NodePool;
 use kerf_api::provider::label_rules;
 use kerf_api::slim::{SlimDaemonSet, SlimNode, SlimPod};
+use kerf_model::change::Change;
 use kerf_model::cluster::{InstanceType, Offering, Overhead};
 use kerf_model::label::LabelRules;
 use kerf_model::price::Price;
@@ -100,32 +101,36 @@ impl Problem {
             }
             match kind_of(&line)? {
                 "InstanceType" => types.push(serde_json::from_str::<WireType>(&line)?.to_type(&rules)?),
-                kind => {
-                    let seen = match kind {
-                        "Pod" => reader.seen(WatchedKind::Pod, &serde_json::from_str::<SlimPod>(&line)?)?,
-                        "Node" => reader.seen(WatchedKind::Node, &serde_json::from_str::<SlimNode>(&line)?)?,
-                        "NodeClaim" => {
-                            reader.seen(WatchedKind::NodeClaim, &serde_json::from_str::<NodeClaim>(&line)?)?
-                        }
-                        "NodePool" => reader.seen(WatchedKind::NodePool, &serde_json::from_str::<NodePool>(&line)?)?,
-                        "DaemonSet" => {
-                            reader.seen(WatchedKind::DaemonSet, &serde_json::from_str::<SlimDaemonSet>(&line)?)?
-                        }
-                        _ => bail!("a problem has no {kind}"),
-                    };
-                    if let Some(warning) = seen.warnings.first() {
-                        bail!("{kind}: {warning}");
-                    }
-                    cluster.apply(seen.change);
-                }
+                kind => cluster.apply(change(&mut reader, kind, &line)?),
             }
         }
+    }
+
+    /// An object that comes later.
+    pub fn add(&mut self, kind: &str, object: &Value) -> Result<()> {
+        self.cluster.apply(change(&mut Reader::new(None), kind, &object.to_string())?);
+        Ok(())
     }
 
     /// What each pool may launch.
     pub fn types_by_pool(&self) -> BTreeMap<Arc<str>, Arc<[InstanceType]>> {
         self.cluster.pools().map(|pool| (Arc::clone(&pool.meta.name.name), Arc::clone(&self.types))).collect()
     }
+}
+
+fn change(reader: &mut Reader, kind: &str, object: &str) -> Result<Change> {
+    let seen = match kind {
+        "Pod" => reader.seen(WatchedKind::Pod, &serde_json::from_str::<SlimPod>(object)?)?,
+        "Node" => reader.seen(WatchedKind::Node, &serde_json::from_str::<SlimNode>(object)?)?,
+        "NodeClaim" => reader.seen(WatchedKind::NodeClaim, &serde_json::from_str::<NodeClaim>(object)?)?,
+        "NodePool" => reader.seen(WatchedKind::NodePool, &serde_json::from_str::<NodePool>(object)?)?,
+        "DaemonSet" => reader.seen(WatchedKind::DaemonSet, &serde_json::from_str::<SlimDaemonSet>(object)?)?,
+        _ => bail!("a problem has no {kind}"),
+    };
+    if let Some(warning) = seen.warnings.first() {
+        bail!("{kind}: {warning}");
+    }
+    Ok(seen.change)
 }
 
 /// Every line starts with its kind, so that the whole need not be read twice.

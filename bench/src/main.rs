@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use kerf_bench::file::Problem;
 use kerf_bench::workload::Workload;
-use kerf_bench::{bound, check, disruption, scheduling};
+use kerf_bench::{bound, check, disruption, scheduling, settle};
 use kerf_scheduling::Policy;
 
 #[derive(Parser)]
@@ -47,6 +47,8 @@ enum Task {
         #[arg(long, default_value_t = 3)]
         runs: usize,
     },
+    /// Disrupt the nodes of a problem file until there is nothing left to do, and print where that ends, as JSON
+    Settle { problem: PathBuf },
     /// Print what no answer to the problem can cost less than, as JSON
     Bound { problem: PathBuf },
 }
@@ -75,6 +77,9 @@ fn main() -> Result<()> {
         }
         Task::Disrupt { problem, runs } => {
             println!("{}", serde_json::to_string(&disruption::measure(&Problem::read(&problem)?, runs)?)?);
+        }
+        Task::Settle { problem } => {
+            println!("{}", serde_json::to_string(&settle::settle(Problem::read(&problem)?)?)?);
         }
         Task::Bound { problem } => {
             println!("{}", serde_json::to_string(&bound::bound(&Problem::read(&problem)?))?);

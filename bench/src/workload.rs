@@ -2,7 +2,7 @@
 
 mod diverse;
 mod kwok;
-mod nodes;
+pub(crate) mod nodes;
 mod preferences;
 mod real_cluster;
 
@@ -58,7 +58,7 @@ impl Workload {
 
     /// What `cargo xtask bench disruption` runs, in this order.
     pub fn to_disrupt() -> Vec<Self> {
-        [1000, 5000].map(|nodes| Self::Nodes { nodes }).to_vec()
+        [200, 1000, 5000].map(|nodes| Self::Nodes { nodes }).to_vec()
     }
 
     /// Writes the problem file.
@@ -136,7 +136,7 @@ impl Problem<'_> {
 }
 
 /// Resources as Kubernetes objects write them.
-fn amounts(list: &ResourceList) -> Value {
+pub(crate) fn amounts(list: &ResourceList) -> Value {
     let amounts = list.iter().map(|(name, amount)| (name.to_string(), Value::from(amount.to_string())));
     amounts.collect::<serde_json::Map<_, _>>().into()
 }

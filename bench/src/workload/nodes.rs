@@ -108,7 +108,8 @@ fn machine<'a>(types: &'a [InstanceType], pods: &[PodTemplate], random: &mut Ran
     &types[(smallest + more).min(types.len() - 1)]
 }
 
-fn labels(kind: &InstanceType, zone: &str, capacity_type: &str) -> Value {
+/// Of a node of this type.
+pub(crate) fn labels(kind: &InstanceType, zone: &str, capacity_type: &str) -> Value {
     let mut labels = json!({ "kubernetes.io/os": "linux" });
     for requirement in kind.requirements.iter() {
         if let [value] = requirement.values() {

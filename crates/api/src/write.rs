@@ -18,6 +18,8 @@ use kerf_model::cluster::ObjectName;
 use kerf_model::effect::{ClaimPatch, Effect, MetaPatch, NodePatch, PoolPatch, Target};
 use serde_json::{Map, Value, json};
 
+pub use event::repeated as event_repeated;
+
 use crate::api_kind::ApiKind;
 
 /// One request to the API.

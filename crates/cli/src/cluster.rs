@@ -111,7 +111,7 @@ impl Cluster {
 #[derive(Default)]
 struct Assumed(BTreeMap<&'static str, usize>);
 
-const POD_WAITS: &str = "which the scheduler has not looked at yet: taken as unschedulable";
+const POD_WAITS: &str = "which no scheduler has looked at: taken as unschedulable";
 const POOL_READY: &str = "without a status: taken as ready";
 
 impl Assumed {
@@ -119,7 +119,8 @@ impl Assumed {
     fn complete(&mut self, kind: WatchedKind, object: &mut Value) {
         let has_conditions =
             object.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-        if object.pointer("/metadata/uid").is_none() {
+        let is_manifest = object.pointer("/metadata/uid").is_none();
+        if is_manifest {
             let name = |part: &str| object.pointer(part).and_then(Value::as_str).unwrap_or_default().to_owned();
             let uid = format!("{}/{}", name("/metadata/namespace"), name("/metadata/name"));
             object["metadata"]["uid"] = json!(format!("{}:{uid}", kind.api_kind().kind));
@@ -131,7 +132,9 @@ impl Assumed {
             return;
         }
         match kind {
-            WatchedKind::Pod => {
+            // In a cluster, a pod that its scheduler has not looked at is one that the controller leaves alone: it may still
+            // find a place, or belong to a scheduler that never tells.
+            WatchedKind::Pod if is_manifest => {
                 let is_bound =
                     object.pointer("/spec/nodeName").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
                 let phase = object.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");

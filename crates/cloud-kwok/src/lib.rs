@@ -24,3 +24,4 @@ mod repair;
 pub use api::NodeApi;
 pub use class::KwokClass;
 pub use provider::{INTERRUPTION, KwokProvider};
+pub use repair::policies as repair_policies;

@@ -9,7 +9,7 @@ use kerf_model::cluster::ConditionStatus;
 const ANY_REASON: Option<&str> = Some(".*");
 
 /// Sheet 08 L7. The last two conditions exist for tests: whoever wants to see a repair sets them.
-pub(crate) fn policies() -> Vec<RepairPolicy> {
+pub fn policies() -> Vec<RepairPolicy> {
     let mins = SignedDuration::from_mins;
     let secs = SignedDuration::from_secs;
     let rows = [

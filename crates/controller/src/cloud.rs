@@ -28,6 +28,35 @@ pub struct Cloud<P, R> {
     metrics: Arc<Metrics>,
     /// The last answer for each pool: a provider that does not answer does not make a pool empty.
     types: Mutex<BTreeMap<Arc<str>, InstanceTypes>>,
+    troubles: Troubles,
+}
+
+/// By claim: what the provider could not do for it, as told. The same trouble, tried again every few seconds for a quarter
+/// of an hour, is told once.
+#[derive(Debug, Default)]
+struct Troubles(Mutex<BTreeMap<Arc<str>, String>>);
+
+impl Troubles {
+    /// More claims than are in trouble at once.
+    const MANY: usize = 1_000;
+
+    /// Whether it is news.
+    fn is_new(&self, claim: &Arc<str>, trouble: &str) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(claim).is_some_and(|last| last == trouble) {
+            return false;
+        }
+        // Claims that went in trouble are still in it.
+        if told.len() >= Self::MANY {
+            told.clear();
+        }
+        told.insert(Arc::clone(claim), trouble.to_owned());
+        true
+    }
+
+    fn over(&self, claim: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(claim);
+    }
 }
 
 impl<P, R> Cloud<P, R>
@@ -36,7 +65,7 @@ where
     R: ClassReader<P::Class>,
 {
     pub fn new(provider: P, classes: R, metrics: Arc<Metrics>) -> Self {
-        Self { provider, classes, metrics, types: Mutex::default() }
+        Self { provider, classes, metrics, types: Mutex::default(), troubles: Troubles::default() }
     }
 
     /// Counts and measures a call. `failed` names the error, if the answer is one.
@@ -69,10 +98,19 @@ where
             Ok(class) => self.provider.tend(Order { claim, class: class.as_ref() }, now).await,
             Err(error) => Err(error),
         };
-        tended.unwrap_or_else(|error| {
-            warn!(nodeclaim = &**claim.name(), error = chain(&error), "the provider could not tend a claim");
-            now.checked_add(TEND_AGAIN).ok()
-        })
+        match tended {
+            Ok(at) => {
+                self.troubles.over(claim.name());
+                at
+            }
+            Err(error) => {
+                let trouble = chain(&error);
+                if self.troubles.is_new(claim.name(), &trouble) {
+                    warn!(nodeclaim = &**claim.name(), error = trouble, "the provider could not tend a claim");
+                }
+                now.checked_add(TEND_AGAIN).ok()
+            }
+        }
     }
 
     pub async fn catalogue(
@@ -220,14 +258,54 @@ fn answered<T>(answer: Result<T, CloudError>) -> Option<T> {
     answer.inspect_err(|error| warn!(error = chain(error), "the provider did not answer")).ok()
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes, in one line. An error that already says its cause says it once: those of the Kubernetes client
+/// repeat it at every level, with the whole answer of the server behind it.
 pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
+    let mut text = String::new();
+    let mut link = Some(error);
+    while let Some(error) = link {
+        link = error.source();
+        let own = error.to_string();
+        let repeated = link.and_then(|cause| own.find(&cause.to_string()));
+        let own = own[..repeated.unwrap_or(own.len())].trim_end_matches([':', ' ', '(']);
+        if !text.is_empty() && !own.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(own);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use kube::runtime::watcher;
+
+    use super::*;
+
+    #[test]
+    fn the_log_had_the_servers_answer_three_times_in_one_line() {
+        let status = Status::failure("storage is (re)initializing", "TooManyRequests").with_code(429).boxed();
+        let error = watcher::Error::WatchStartFailed(kube::Error::Api(status));
+        assert_eq!(
+            chain(&error),
+            "failed to start watching object: ApiError: storage is (re)initializing: TooManyRequests"
+        );
+    }
+
+    #[test]
+    fn a_node_that_admission_refused_filled_the_log_for_a_quarter_of_an_hour() {
+        let (troubles, claim) = (Troubles::default(), Arc::from("a"));
+        assert!(troubles.is_new(&claim, "refused"));
+        assert!(!troubles.is_new(&claim, "refused"));
+        assert!(troubles.is_new(&claim, "not reached"), "something else");
+        troubles.over(&claim);
+        assert!(troubles.is_new(&claim, "not reached"), "it had been well meanwhile");
+    }
+
+    #[test]
+    fn an_error_that_does_not_say_its_cause_is_followed_by_it() {
+        let error = CloudError { attempt: "list instances", source: "no route".into() };
+        assert!(chain(&error).ends_with(": no route"), "{}", chain(&error));
+    }
 }

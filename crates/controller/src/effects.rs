@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use kerf_api::write::api_writes;
+use kerf_api::write::{Request, api_writes};
 use kerf_cloud::Provider;
 use kerf_model::change::Input;
 use kerf_model::cluster::ObjectName;
@@ -23,6 +23,7 @@ use crate::brain::{Heard, Work, clock};
 use crate::cloud::{ClassReader, Cloud};
 use crate::metrics::Metrics;
 use crate::requests::{self, Done, Refused};
+use crate::said::Said;
 
 /// Requests under way at the same time. The server's own fairness queues the rest.
 const AT_ONCE: usize = 64;
@@ -34,13 +35,6 @@ pub struct Writer<P, R> {
     pub metrics: Arc<Metrics>,
     pub said: Said,
 }
-
-/// Events sent, until when they are not sent again.
-#[derive(Debug, Default)]
-pub struct Said(Mutex<BTreeMap<EventKey, Timestamp>>);
-
-/// The object's uid, the reason, and what else tells events apart.
-type EventKey = (Arc<str>, &'static str, String);
 
 /// What has to be done one after the other: everything about one object. The cloud is slower than the API, so what is
 /// asked of it about a claim does not hold up writes to the claim.
@@ -200,9 +194,8 @@ where
 
     async fn execute(&self, effect: Effect) -> Option<Heard> {
         let now = clock();
-        if let Effect::Publish(event) = &effect
-            && !self.said.is_new(event, now)
-        {
+        if let Effect::Publish(event) = &effect {
+            self.publish(event, now).await;
             return None;
         }
         let Some(writes) = api_writes(&effect, now) else {
@@ -226,6 +219,24 @@ where
         }
         self.written(&effect);
         None
+    }
+
+    /// Nobody waits for an event.
+    async fn publish(&self, event: &Event, now: Timestamp) {
+        let Some(mut write) = self.said.say(event, now) else { return };
+        let mut answer = requests::send(&self.client, &write, None).await;
+        if matches!(&answer, Err(refused) if refused.error == WriteError::NotFound)
+            && !matches!(write.request, Request::Create(_))
+        {
+            self.said.forget(event);
+            let Some(anew) = self.said.say(event, now) else { return };
+            write = anew;
+            answer = requests::send(&self.client, &write, None).await;
+        }
+        match answer {
+            Ok(_) => debug!(reason = event.reason, event = %write.name, "published an event"),
+            Err(refused) => tell(&refused.error),
+        }
     }
 
     /// Tells what has changed in the cluster.
@@ -267,8 +278,8 @@ where
             Effect::PatchPool(target, _) => debug!(nodepool = %target, "patched nodepool"),
             Effect::PatchOverlay(target, _) => debug!(overlay = %target, "patched nodeoverlay"),
             Effect::PatchBuffer(target, _) => debug!(buffer = %target, "patched capacitybuffer"),
-            Effect::Publish(event) => debug!(reason = event.reason, "published an event"),
-            Effect::Launch { .. }
+            Effect::Publish(_)
+            | Effect::Launch { .. }
             | Effect::Terminate { .. }
             | Effect::TerminateOrphan { .. }
             | Effect::ListInstances
@@ -284,7 +295,12 @@ where
 const NAMESPACE_ENDS: &str = "because it is being terminated";
 
 fn failed(effect: Effect, error: WriteError) -> Option<Heard> {
-    match &error {
+    tell(&error);
+    Some(Heard::Input(Input::WriteFailed { effect: Box::new(effect), error }))
+}
+
+fn tell(error: &WriteError) {
+    match error {
         // Its pods go with the namespace, and nobody reads its events.
         WriteError::Invalid { message } if message.contains(NAMESPACE_ENDS) => {
             debug!(error = %error, "a write did not happen");
@@ -296,29 +312,6 @@ fn failed(effect: Effect, error: WriteError) -> Option<Heard> {
         WriteError::Invalid { .. } | WriteError::Unavailable { .. } => {
             warn!(error = %error, "a write did not happen");
         }
-    }
-    // Nobody waits for an event.
-    if matches!(effect, Effect::Publish(_)) {
-        return None;
-    }
-    Some(Heard::Input(Input::WriteFailed { effect: Box::new(effect), error }))
-}
-
-impl Said {
-    /// More than a large drain says within an interval; then what is over is forgotten.
-    const MANY: usize = 10_000;
-
-    fn is_new(&self, event: &Event, now: Timestamp) -> bool {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (Arc::clone(&event.about.target.uid), event.reason, event.dedupe.clone());
-        if said.get(&key).is_some_and(|until| now < *until) {
-            return false;
-        }
-        if said.len() >= Self::MANY {
-            said.retain(|_, until| now < *until);
-        }
-        said.insert(key, now.checked_add(event.interval).unwrap_or(Timestamp::MAX));
-        true
     }
 }
 

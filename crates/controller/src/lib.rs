@@ -19,6 +19,7 @@ pub mod metrics;
 mod probes;
 mod requests;
 mod run;
+mod said;
 pub mod throttle;
 mod watch;
 

@@ -16,11 +16,12 @@ use tracing::{info, warn};
 
 use crate::brain::{Brain, QUEUE_LENGTH};
 use crate::cloud::{ClassReader, Cloud};
-use crate::effects::{Said, Writer};
+use crate::effects::Writer;
 use crate::interruptions;
 use crate::lease::{Candidate, Held, LeaseOptions, Lost};
 use crate::metrics::{Build, Metrics};
 use crate::probes::{self, Health};
+use crate::said::Said;
 use crate::watch;
 
 pub struct Options {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kerf_model::budget::Allowance;
+use kerf_model::cluster::condition_kind as kind;
 
 use crate::subject::Subject;
 use crate::{BudgetUse, KeepReason, Reason, View};
@@ -38,7 +39,8 @@ impl Budgets {
             let counts = counts.entry(pool).or_default();
             counts.nodes += 1;
             let is_chosen = view.memory.command_of(name).is_some() || view.memory.held_of(name).is_some();
-            if subject.is_going() || subject.is_rebooting() || is_chosen {
+            // What a command that was rolled back has not taken its marks off yet is still out of service.
+            if subject.is_going() || subject.is_rebooting() || is_chosen || subject.is(kind::DISRUPTION_REASON) {
                 counts.going += 1;
             } else if subject.node.is_some_and(|node| !node.is_ready()) {
                 counts.not_ready += 1;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kerf_model::cluster::InstanceType;
+use kerf_model::label;
 use kerf_model::quantity::{Notation, Quantity};
 use kerf_model::resources::{ResourceList, ResourceName};
 use kerf_scheduling::PlannedClaim;
@@ -26,7 +27,7 @@ impl Limits {
             let mut own: BTreeMap<ResourceName, i128> =
                 pool.limits.iter().map(|(name, amount)| (name.clone(), amount.nanos())).collect();
             for subject in context.subjects.iter().filter(|subject| subject.pool_name.as_ref() == Some(&pool.name)) {
-                add(&mut own, &capacity_of(subject), -1);
+                add(&mut own, &capacity_of(subject, context), -1);
             }
             left.insert(Arc::clone(&pool.name), own);
         }
@@ -53,7 +54,7 @@ impl Limits {
     pub(crate) fn commit(&mut self, going: &[&Subject<'_>], planned: &[PlannedClaim]) {
         for subject in going {
             if let Some(own) = subject.pool_name.as_ref().and_then(|pool| self.left.get_mut(pool)) {
-                add(own, &capacity_of(subject), 1);
+                add(own, &launched_capacity(subject), 1);
             }
         }
         for claim in planned {
@@ -73,7 +74,21 @@ fn add(own: &mut BTreeMap<ResourceName, i128>, list: &ResourceList, sign: i128) 
     }
 }
 
-fn capacity_of(subject: &Subject<'_>) -> ResourceList {
+/// Of a claim that is not launched yet, the most that any of its types has: nobody knows which it will be.
+fn capacity_of(subject: &Subject<'_>, context: &Context<'_>) -> ResourceList {
+    let claim = subject.claim;
+    if claim.status.provider_id.is_some() {
+        return launched_capacity(subject);
+    }
+    let types = subject.pool_name.as_ref().and_then(|pool| context.view.types.get(pool));
+    let named = claim.node.requirements.get(label::INSTANCE_TYPE);
+    let options = types.into_iter().flat_map(|types| types.iter());
+    let options = options.filter(|kind| named.is_none_or(|named| named.has(&kind.name)));
+    let most = options.map(as_counted).reduce(|most, one| most.max(&one));
+    most.unwrap_or_else(|| with_one_node(claim.requests.clone()))
+}
+
+fn launched_capacity(subject: &Subject<'_>) -> ResourceList {
     let own = match subject.node {
         Some(node) if subject.is_initialized() => &node.capacity,
         Some(_) | None => &subject.claim.status.capacity,

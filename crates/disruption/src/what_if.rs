@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use kerf_model::cluster::{InstanceType, ObjectName, Pod, condition_kind as kind};
-use kerf_scheduling::{Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced};
+use kerf_model::cluster::{ObjectName, Pod, condition_kind as kind};
+use kerf_scheduling::{
+    Aim, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced, is_virtual,
+};
 
 use crate::subject::Subject;
 use crate::{KeepReason, LandsOn, Policy, View};
@@ -16,15 +18,10 @@ const SHOWN_PODS: usize = 5;
 /// closed to the rest. A storm of drift has thousands on their way.
 const MOST_CARRIED: usize = 500;
 
-/// For asking what fits without launching anything.
-static NOTHING: BTreeMap<Arc<str>, Arc<[InstanceType]>> = BTreeMap::new();
-
 /// The cluster as what-ifs see it: without what is going, and with those pods looking for a place.
 pub(crate) struct Simulator<'a> {
     view: View<'a>,
     prepared: OnceLock<Prepared<'a>>,
-    /// The same without anything to launch.
-    as_it_is: OnceLock<Prepared<'a>>,
     /// Nodes and unjoined claims that are no destination.
     gone: BTreeSet<Arc<str>>,
     /// Pods that wait for a place, and pods of nodes that go anyway: whatever else happens, they need theirs.
@@ -66,16 +63,14 @@ impl<'a> Simulator<'a> {
         subjects: &[Subject<'a>],
         moving: impl Fn(&Subject<'a>) -> Vec<Arc<Pod>>,
     ) -> Self {
-        let waiting = view.snapshot.pods().filter(|pod| pod.is_provisionable()).chain(view.virtual_pods).cloned();
-        let pending = view.default_spread.apply(waiting.collect(), view.snapshot).into_iter();
+        let pending = view.snapshot.pods().filter(|pod| pod.is_provisionable()).chain(view.virtual_pods).cloned();
         let (mut unsettled, mut drifted) = (BTreeSet::new(), BTreeSet::new());
-        let taken: BTreeSet<Arc<str>> = landing(view).collect();
+        let mut taken: BTreeSet<Arc<str>> = landing(view).collect();
         let mut simulator = Self {
             view: *view,
             prepared: OnceLock::new(),
-            as_it_is: OnceLock::new(),
             gone: BTreeSet::new(),
-            others: pending.collect(),
+            others: view.default_spread.apply(pending.collect(), view.snapshot),
             leaving: BTreeSet::new(),
             settled: Closed::default(),
             not_drifted: Closed::default(),
@@ -87,6 +82,11 @@ impl<'a> Simulator<'a> {
             if subject.is_going() || is_under_way || view.memory.held_of(subject.name()).is_some() {
                 simulator.remove(subject);
                 simulator.carry(moving(subject));
+            }
+            if view.memory.replaces_for(subject.name()).is_some() {
+                // It was made for pods that are on their way to it.
+                taken.insert(Arc::clone(subject.name()));
+                taken.extend(subject.node.map(|node| Arc::clone(node.name())));
             }
             let Some(node) = subject.node else { continue };
             if subject.settles_at().is_some_and(|until| view.now < until) {
@@ -175,7 +175,7 @@ impl<'a> Simulator<'a> {
             Destinations::All => &self.all,
         };
         let question = Question { reserved: ReservedMode::Fallback, ..self.question(subjects, moving, closed) };
-        judge_all(self.solve(&question), moving, self.host_buffers(subjects))
+        judge(self.solve(&question), moving, self.host_buffers(subjects))
     }
 
     /// Whether room for pods of capacity buffers goes with the nodes: then those need new room, and it costs.
@@ -191,28 +191,26 @@ impl<'a> Simulator<'a> {
         let credits = BTreeMap::from([(Arc::clone(reservation), 1)]);
         let asked = self.question(&[subject], moving, &self.all);
         let question = Question { reserved: ReservedMode::Strict, credits, ..asked };
-        judge(self.solve(&question), moving).is_ok()
+        judge(self.solve(&question), moving, false).is_ok()
     }
 
-    /// Whether the pods fit on nodes that are there. Says yes a little too often: rules about zones that no node is in yet
-    /// are not known then.
+    /// Whether the pods fit on nodes that are there. What is no here is no deletion in [`ask`](Self::ask); what is yes may
+    /// still turn out to keep a preference on something new.
     pub(crate) fn may_fit(&self, subjects: &[&Subject<'a>], moving: &[Arc<Pod>]) -> bool {
-        let prepared = self.as_it_is.get_or_init(|| self.prepare(&NOTHING));
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let question = self.question(subjects, moving, &self.settled);
+        let asked = self.question(subjects, moving, &self.settled);
+        let question = Question { reserved: ReservedMode::Fallback, aim: Aim::Fit, ..asked };
         let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
-        let schedule = prepared.solve(&question);
-        !schedule.unplaced.iter().any(|(pod, _)| names.contains(&pod.meta.name))
+        !self.solve(&question).unplaced.iter().any(|(pod, _)| names.contains(&pod.meta.name))
     }
 
-    fn prepare(&self, types: &'a BTreeMap<Arc<str>, Arc<[InstanceType]>>) -> Prepared<'a> {
+    fn prepare(&self) -> Prepared<'a> {
         let view = &self.view;
         let policy = match view.settings.policy {
             Policy::Best => kerf_scheduling::Policy::Best,
             Policy::Compatible => kerf_scheduling::Policy::Compatible,
         };
         let options = Options { policy, ..view.scheduling };
-        Prepared::new(view.snapshot, Supply { types, rules: view.labels, options })
+        Prepared::new(view.snapshot, Supply { types: view.types, rules: view.labels, options })
     }
 
     fn question(&self, subjects: &[&Subject<'a>], moving: &[Arc<Pod>], closed: &Closed) -> Question {
@@ -234,17 +232,12 @@ impl<'a> Simulator<'a> {
 
     fn solve(&self, question: &Question) -> Schedule {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.prepared.get_or_init(|| self.prepare(self.view.types)).solve(question)
+        self.prepared.get_or_init(|| self.prepare()).solve(question)
     }
 }
 
 /// What became of the pods that have to move. What becomes of others is no reason for or against.
-fn judge(schedule: Schedule, moving: &[Arc<Pod>]) -> Result<Outcome, KeepReason> {
-    judge_all(schedule, moving, false)
-}
-
-/// With what is launched for pods of capacity buffers, if their room goes too.
-fn judge_all(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Result<Outcome, KeepReason> {
+fn judge(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Result<Outcome, KeepReason> {
     let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
     let is_moving = |pod: &Arc<Pod>| names.contains(&pod.meta.name);
     let unplaced: Vec<_> = schedule.unplaced.iter().filter(|(pod, _)| is_moving(pod)).collect();
@@ -264,7 +257,7 @@ fn judge_all(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Res
         }
     }
     outcome.new_claims = schedule.new_claims;
-    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (with_buffers && kerf_scheduling::is_virtual(pod));
+    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (with_buffers && is_virtual(pod));
     outcome.new_claims.retain(|claim| claim.pods.iter().any(is_ours));
     Ok(outcome)
 }

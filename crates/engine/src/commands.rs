@@ -410,6 +410,12 @@ impl Command {
         }
     }
 
+    /// Until when its replacements may come that were asked for and are not seen.
+    pub fn hold(&self, snapshot: &ClusterSnapshot) -> Option<Timestamp> {
+        let unseen = self.replacements.iter().filter(|known| !known.is_seen && snapshot.claim(&known.name).is_none());
+        unseen.filter_map(|known| known.asked).map(|asked| later(asked, LOST_AFTER)).max()
+    }
+
     /// Whether it still waits for its replacements.
     pub fn is_waiting(&self) -> bool {
         matches!(self.phase, Phase::Marking | Phase::Replacing)

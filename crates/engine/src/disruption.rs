@@ -23,6 +23,7 @@ use kerf_scheduling::Host;
 use crate::commands::{Command, Decision, Outcome, Phase, is_joining, orphans, time_limit};
 use crate::notes::DisruptionNote;
 use crate::overlays::Overlays;
+use crate::patience::Patience;
 use crate::settings::Settings;
 
 /// Longer than a round takes on a large cluster, so that rounds do not crowd out everything else.
@@ -50,6 +51,8 @@ pub struct Facts<'a> {
     pub buffers: &'a BTreeMap<Arc<str>, u32>,
     pub virtual_pods: &'a [Arc<Pod>],
     pub settings: &'a Settings,
+    /// See [`Disruption::next_due`].
+    pub hold: Option<Timestamp>,
     pub now: Timestamp,
 }
 
@@ -80,6 +83,7 @@ pub struct Disruption {
     commands_wake: Option<Timestamp>,
     /// Replacements that came too late for their commands, and until when they are kept.
     late: BTreeMap<Arc<str>, Timestamp>,
+    patience: Patience,
     /// Events of rounds, until when they are not sent again: a round repeats what still holds.
     said: BTreeMap<(Arc<str>, &'static str, String), Timestamp>,
 }
@@ -176,6 +180,7 @@ impl Disruption {
     /// The first lists are in: commands of an earlier process are taken up before anything is looked at.
     pub fn synced(&mut self, snapshot: &ClusterSnapshot) {
         self.commands = Command::resume(snapshot);
+        self.patience = Patience::from_start();
         self.are_commands_touched = true;
         self.is_changed = true;
         self.write_marks(&mut Done::default());
@@ -188,10 +193,19 @@ impl Disruption {
         self.memory.nominations.extend(hosts.into_iter().map(|host| (host.name().clone(), until)));
     }
 
-    /// When it wants to be asked again.
-    pub fn next_due(&self, settings: &Settings) -> Option<Timestamp> {
+    /// Until when provisioning should wait for replacements that were asked for and are not seen: what they take of
+    /// their pools' limits is not known before.
+    pub fn hold(&self, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Timestamp> {
+        self.commands.iter().filter_map(|command| command.hold(snapshot)).filter(|end| now < *end).max()
+    }
+
+    /// When it wants to be asked again. Nothing new is chosen before `hold`: until then claims are not seen that
+    /// provisioning has asked for, and what they take of their pools' limits is not known.
+    pub fn next_due(&self, settings: &Settings, hold: Option<Timestamp>) -> Option<Timestamp> {
         let held = self.memory.held.iter().map(|held| held.until).min();
-        [self.commands_wake, held, self.round_due(settings)].into_iter().flatten().min()
+        let chosen = [held, self.round_due(settings)].into_iter().flatten().min();
+        let chosen = chosen.map(|at| hold.map_or(at, |hold| at.max(hold)));
+        [self.commands_wake, chosen].into_iter().flatten().min()
     }
 
     fn round_due(&self, settings: &Settings) -> Option<Timestamp> {
@@ -206,7 +220,8 @@ impl Disruption {
         let changed = self.is_changed.then_some(last);
         let again = has_work.then(|| later(last, LOOK_AGAIN));
         let late = self.late.values().min().copied();
-        let wanted = [changed, again, late, self.round.wake].into_iter().flatten().min()?;
+        let patience = self.patience.next_due();
+        let wanted = [changed, again, late, self.round.wake, patience].into_iter().flatten().min()?;
         Some(wanted.max(later(last, gap)))
     }
 
@@ -214,8 +229,9 @@ impl Disruption {
     pub fn go_on(&mut self, facts: Facts<'_>, deleted: impl Iterator<Item = Arc<str>>) -> Done {
         let mut done = Done::default();
         self.advance(facts, &mut done);
-        let is_round_due = self.round_due(facts.settings).is_some_and(|at| at <= facts.now);
-        let is_hold_over = self.memory.held.iter().any(|held| held.until <= facts.now);
+        let may_choose = facts.hold.is_none_or(|hold| hold <= facts.now);
+        let is_round_due = may_choose && self.round_due(facts.settings).is_some_and(|at| at <= facts.now);
+        let is_hold_over = may_choose && self.memory.held.iter().any(|held| held.until <= facts.now);
         if is_round_due || is_hold_over {
             self.refresh(facts, deleted);
         }
@@ -342,13 +358,20 @@ impl Disruption {
         self.looked_at = Some(facts.now);
         self.has_looked = true;
         self.is_changed = false;
-        self.collect_orphans(facts, done);
+        self.patience.pass(facts.now);
+        if self.patience.is_over() {
+            self.collect_orphans(facts, done);
+        }
         let mut round = decide(&view(facts, &self.memory));
         let events = std::mem::take(&mut round.events);
         done.effects.extend(events.into_iter().filter(|event| self.is_news(event, facts.now)).map(publish));
         let proposals = round.proposals.clone();
         self.round = round;
         done.told.push(DisruptionNote::Looked);
+        // Every node has its verdict; what comes of it has to wait.
+        if !self.patience.is_over() {
+            return;
+        }
         let (held, at_once): (Vec<_>, Vec<_>) =
             proposals.into_iter().partition(|proposal| proposal.hold > SignedDuration::ZERO);
         let held = held.into_iter().map(|proposal| Held { until: later(facts.now, proposal.hold), proposal });

@@ -176,10 +176,11 @@ impl Engine {
             self.look_at(item, &totals, now, &mut output);
         }
         self.provision(now, &mut output);
+        let hold = self.expected.hold(&self.snapshot, now);
         let wakes = [
             self.agenda.next_due(),
             self.next_round(now),
-            self.disruption.next_due(&self.settings),
+            self.disruption.next_due(&self.settings, hold),
             self.avoided.next_due(),
             self.pod_costs.next_due(),
         ];
@@ -356,7 +357,8 @@ impl Engine {
 
     /// Commands go on, proposals become commands, and the cluster is looked at for new ones.
     fn disrupt(&mut self, now: Timestamp, output: &mut Output) {
-        if self.disruption.next_due(&self.settings).is_none_or(|at| now < at) && !self.disruption.is_touched() {
+        let hold = self.expected.hold(&self.snapshot, now);
+        if self.disruption.next_due(&self.settings, hold).is_none_or(|at| now < at) && !self.disruption.is_touched() {
             return;
         }
         let virtual_pods: Vec<_> = self.buffers.pods().cloned().collect();
@@ -367,6 +369,7 @@ impl Engine {
             buffers: self.buffers.on_hosts(),
             virtual_pods: &virtual_pods,
             settings: &self.settings,
+            hold,
             now,
         };
         let done = self.disruption.go_on(facts, self.outstanding.deleted_claims(now));
@@ -392,6 +395,7 @@ impl Engine {
                     buffers: self.buffers.on_hosts(),
                     virtual_pods: &[],
                     settings: &self.settings,
+                    hold: None,
                     now,
                 };
                 let costs = deletion_costs(&self.disruption.view(facts));
@@ -411,7 +415,11 @@ impl Engine {
     fn next_round(&self, now: Timestamp) -> Option<Timestamp> {
         let closes = self.batch.closes_at(self.settings.batch_idle, self.settings.batch_max);
         let wanted = [closes, self.retry].into_iter().flatten().min()?;
-        let holds = [provisioning::hold(&self.snapshot, now), self.expected.hold(&self.snapshot, now)];
+        let holds = [
+            provisioning::hold(&self.snapshot, now),
+            self.expected.hold(&self.snapshot, now),
+            self.disruption.hold(&self.snapshot, now),
+        ];
         Some(holds.into_iter().flatten().fold(wanted, Ord::max))
     }
 

@@ -24,6 +24,7 @@ mod names;
 mod notes;
 mod outstanding;
 mod overlays;
+mod patience;
 mod pod_costs;
 mod pool_stamp;
 pub mod provisioning;

@@ -19,6 +19,7 @@ mod hydration;
 mod initialization;
 mod interruption;
 mod launch;
+mod limit;
 mod liveness;
 mod pod_events;
 pub mod reboot;
@@ -93,7 +94,8 @@ pub(crate) fn give_up(claim: &NodeClaim, cause: Cause) -> Steps {
         | Cause::ReplacementUnneeded
         | Cause::Interrupted { .. }
         | Cause::Unhealthy { .. }
-        | Cause::RebootFailed => None,
+        | Cause::RebootFailed
+        | Cause::OverLimit => None,
     };
     let effects = told.into_iter().chain([Effect::DeleteClaim(target.clone())]).collect();
     Steps { effects, notes: vec![Note::GivenUp { claim: target, cause }], wake: None }

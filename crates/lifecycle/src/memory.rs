@@ -3,7 +3,7 @@
 //! All of it may be lost at any time. Launches and terminations are then asked for again, and find what was done before;
 //! evictions are decided from the pods as they are; the health of a pool is taken up from its condition.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,6 +11,7 @@ use kerf_model::change::{Change, Input};
 use kerf_model::cloud::{InterruptionCause, RebootAnswer, UpdateAnswer};
 use kerf_model::cluster::{NodeClaim, ObjectMeta, ObjectName, Pod, condition_kind as kind};
 use kerf_model::effect::{Effect, Target, WriteError};
+use kerf_model::node_pool::PoolSize;
 use kerf_model::snapshot::ClusterSnapshot;
 
 mod eviction;
@@ -34,6 +35,8 @@ pub struct Memory {
     /// By node: when a pod came, ended or went before our eyes.
     pod_events: BTreeMap<Arc<str>, Timestamp>,
     health: BTreeMap<Arc<str>, Health>,
+    /// Names of claims of static pools that have gone.
+    used_names: BTreeSet<Arc<str>>,
     listing: Listing,
     /// By provider id: the worst that the cloud has announced.
     interruptions: BTreeMap<Arc<str>, InterruptionCause>,
@@ -49,6 +52,9 @@ struct ClaimMemory {
     in_place: InPlaceCall,
     reboot: Option<RebootCall>,
 }
+
+/// More names of claims than a static pool uses up in years.
+const MANY_NAMES: usize = 10_000;
 
 /// How long an answer may take before the question counts as lost.
 pub(crate) const ANSWER_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -126,6 +132,11 @@ impl Memory {
             }
             Input::Synced | Input::Catalogue(_) => {}
         }
+    }
+
+    /// Whether a claim of this name has gone. Who waits for its end, by name, must not find its successor.
+    pub(crate) fn is_used_name(&self, name: &str) -> bool {
+        self.used_names.contains(name)
     }
 
     /// Takes note of steps that are being done.
@@ -263,6 +274,13 @@ impl Memory {
             }
             Change::NodeClaim(name, None) => {
                 self.claims.remove(&name.name);
+                let pool = before.claim(&name.name).and_then(|claim| before.pool(claim.pool()?));
+                if pool.and_then(|pool| pool.spec.as_ref().ok()).is_some_and(|spec| spec.size != PoolSize::Dynamic) {
+                    if self.used_names.len() >= MANY_NAMES {
+                        self.used_names.clear();
+                    }
+                    self.used_names.insert(Arc::clone(&name.name));
+                }
                 if let Some(id) = before.claim(&name.name).and_then(|claim| claim.status.provider_id.as_ref()) {
                     self.interruptions.remove(id);
                 }

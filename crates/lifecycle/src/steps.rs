@@ -69,6 +69,8 @@ pub enum Cause {
     RebootFailed,
     /// It was made to replace a node that stays after all.
     ReplacementUnneeded,
+    /// Its pool has reached its limits without it.
+    OverLimit,
 }
 
 impl Steps {
@@ -119,6 +121,7 @@ impl Cause {
             Self::ReplacementUnneeded => "replacement_unneeded",
             Self::Interrupted { cause } => cause.label(),
             Self::RebootFailed | Self::Unhealthy { .. } => "unhealthy",
+            Self::OverLimit => "over_limit",
         }
     }
 }

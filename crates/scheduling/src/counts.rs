@@ -26,6 +26,8 @@ pub(crate) struct Counts<'b> {
     by_domain: Vec<u32>,
     /// Where they differ from the cluster's.
     by_host: BTreeMap<(GroupId, u32), u32>,
+    /// Hosts where some rule counts less than in the cluster.
+    lessened: Bits,
     by_claim: Vec<Vec<u32>>,
     totals: Vec<u32>,
     /// Counted pods whose claim is not committed to a domain.
@@ -56,6 +58,15 @@ pub(crate) struct Choices {
     commits: Vec<(usize, Vec<usize>)>,
 }
 
+/// What rules say about whole domains of hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// Labels with the domains that a rule allows, and whether hosts without the label will do.
+    allowed: Vec<(usize, Bits, bool)>,
+    /// Rules of which no host may have a pod.
+    empty: Vec<GroupId>,
+}
+
 /// A rule that keeps a pod off a claim.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Blocked {
@@ -79,6 +90,7 @@ impl<'b> Counts<'b> {
             starts,
             by_domain,
             by_host: BTreeMap::new(),
+            lessened: Bits::empty(),
             by_claim: vec![Vec::new(); topology.groups.len()],
             totals: topology.groups.iter().map(|group| group.total).collect(),
             uncommitted: vec![0; topology.groups.len()],
@@ -95,6 +107,7 @@ impl<'b> Counts<'b> {
             Place::Host(host) => {
                 let left = self.on_host(id, host).saturating_sub(1);
                 self.by_host.insert((id, host), left);
+                self.lessened.insert(host as usize);
             }
             Place::Domain(domain) => {
                 let count = &mut self.by_domain[self.starts[id.index()] + domain];
@@ -162,13 +175,75 @@ impl<'b> Counts<'b> {
                     || !group.is_by_host() && !group.rule.needs_domain();
             };
             let own = &self.topology.labels[label].of_hosts[host];
-            if own.is_empty() {
-                return !group.rule.needs_domain();
+            match own[..] {
+                [] => !group.rule.needs_domain(),
+                [only] => self.domain_allows(*rule, only as usize, strict),
+                [..] => {
+                    let len = self.topology.labels[label].values.len();
+                    let domains = Bits::of(len, own.iter().map(|domain| *domain as usize));
+                    domains.is_within(&self.allowed(*rule, &domains, strict, 0))
+                }
             }
-            let len = self.topology.labels[label].values.len();
-            let domains = Bits::of(len, own.iter().map(|domain| *domain as usize));
-            domains.is_within(&self.allowed(*rule, &domains, strict, 0))
         })
+    }
+
+    /// What holds for all hosts of a domain, before they are asked one by one. O(rules × domains).
+    pub(crate) fn gate(&self, rules: &[Rule], strict: SetId) -> Gate {
+        let mut gate = Gate::default();
+        for rule in rules {
+            let group = self.group(rule.group);
+            match group.label {
+                Some(label) => {
+                    let len = group.counts.len();
+                    let allowed = Bits::of(len, (0..len).filter(|domain| self.domain_allows(*rule, *domain, strict)));
+                    gate.allowed.push((label, allowed, !group.rule.needs_domain()));
+                }
+                None if group.is_by_host() && group.rule.is_repulsion() => gate.empty.push(rule.group),
+                None => {}
+            }
+        }
+        gate
+    }
+
+    /// Which of 64 hosts a gate lets through; where they may come up in several domains, all.
+    pub(crate) fn word(&self, gate: &Gate, at: usize) -> u64 {
+        let mut open = u64::MAX;
+        for (label, domains, with_nowhere) in &gate.allowed {
+            let label = &self.topology.labels[*label];
+            let mut there = label.anywhere.word(at) | if *with_nowhere { label.nowhere.word(at) } else { 0 };
+            for domain in domains.iter() {
+                there |= label.hosts_in[domain].word(at);
+            }
+            open &= there;
+        }
+        for id in &gate.empty {
+            open &= !self.group(*id).occupied.word(at) | self.lessened.word(at);
+        }
+        open
+    }
+
+    /// Whether the rule is satisfied on a host that is in the domain and in no other.
+    fn domain_allows(&self, rule: Rule, domain: usize, strict: SetId) -> bool {
+        let (id, group) = (rule.group, self.group(rule.group));
+        let count = self.in_domain(id, domain);
+        match group.rule {
+            TopologyRule::Spread => {
+                let reachable = group.label.and_then(|label| self.of_pod(strict, label));
+                let after = i64::from(count) + i64::from(rule.counts_itself);
+                self.known(id).contains(domain) && after - self.least(id, reachable) <= group.max_skew
+            }
+            TopologyRule::Affinity => count > 0 || self.is_first(rule, strict),
+            TopologyRule::AntiAffinity | TopologyRule::AntiAffinityOfOthers => count == 0,
+        }
+    }
+
+    /// Whether none of the pods that want to be together is anywhere yet: then it may go anywhere.
+    fn is_first(&self, rule: Rule, strict: SetId) -> bool {
+        let (id, group) = (rule.group, self.group(rule.group));
+        let reachable = group.label.and_then(|label| self.of_pod(strict, label));
+        let is_reachable = |domain: usize| reachable.is_none_or(|own| own.contains(domain));
+        let exists = (0..group.counts.len()).any(|domain| self.in_domain(id, domain) > 0 && is_reachable(domain));
+        rule.counts_itself && !exists && self.uncommitted[id.index()] == 0
     }
 
     /// Whether a claim as a host allows the pod: `Err` says that it never will again.
@@ -273,11 +348,7 @@ impl<'b> Counts<'b> {
                 if !with.is_empty() {
                     return with;
                 }
-                let is_reachable = |domain: usize| reachable.is_none_or(|own| own.contains(domain));
-                let exists = (0..len).any(|domain| self.in_domain(id, domain) > 0 && is_reachable(domain));
-                // The first of pods that want to be together may go anywhere.
-                let is_first = rule.counts_itself && !exists && self.uncommitted[id.index()] == 0;
-                if is_first { domains.clone() } else { with }
+                if self.is_first(rule, strict) { domains.clone() } else { with }
             }
             TopologyRule::AntiAffinity | TopologyRule::AntiAffinityOfOthers => {
                 Bits::of(len, domains.iter().filter(|domain| self.in_domain(id, *domain) == 0))

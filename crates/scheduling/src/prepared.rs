@@ -14,13 +14,15 @@ use crate::bits::Bits;
 use crate::daemons::Daemon;
 use crate::existing::{Hosts, Survey};
 use crate::intake::is_usable;
+use crate::known::{Compiling, Known};
 use crate::problem::{PreferencePolicy, Question, Supply};
 use crate::reservation::Reservations;
 use crate::schedule::Schedule;
 use crate::sets::Sets;
+use crate::shape::Relaxing;
 use crate::solve::answer;
 use crate::template::{Compiler, Template};
-use crate::topology::Topology;
+use crate::topology::{Memberships, Topology, origin};
 
 /// Many what-ifs share one of these, also from several threads. None of them changes it: each works on small arrays of
 /// its own and on differences.
@@ -47,18 +49,21 @@ pub(crate) struct Base<'a> {
     /// The most that any of the hosts of a block has left, block by block, resource by resource.
     pub(crate) blocks: Vec<i64>,
     pub(crate) topology: Topology,
-    /// Whether any pool or host has a taint that only asks to be avoided.
-    pub(crate) has_soft_taints: bool,
+    pub(crate) known: Known<'a>,
+    pub(crate) relaxing: Relaxing,
+    /// Whether more than one question is asked of it.
+    pub(crate) is_shared: bool,
 }
 
-/// Hosts of a block are passed over together when none has room.
+/// Hosts of a block are passed over together when none has room: as many as a word has bits.
 pub(crate) const BLOCK: usize = 64;
 
 impl<'a> Prepared<'a> {
     /// Ready for questions about any pods of the cluster. O(pods + nodes + types), with logarithms.
     pub fn new(cluster: &'a ClusterSnapshot, supply: Supply<'a>) -> Self {
         let asked = cluster.pods().filter(|pod| !pod.is_terminal() && !pod.is_of_daemon_set() && !pod.is_mirror());
-        Self { base: Base::build(cluster, supply, &asked.collect::<Vec<_>>()), closed: Mutex::new(None) }
+        let base = Base { is_shared: true, ..Base::build(cluster, supply, &asked.collect::<Vec<_>>()) };
+        Self { base, closed: Mutex::new(None) }
     }
 
     /// Finds a place for every pod of the question, or the reason why there is none.
@@ -67,14 +72,7 @@ impl<'a> Prepared<'a> {
             return answer(&self.base, question, &self.closed_hosts(question));
         }
         // Pods that the cluster does not have, with rules or resources of their own.
-        Self::for_question(self.base.cluster, self.base.supply, question)
-    }
-
-    /// Compiles only what the question needs, and answers it.
-    pub(crate) fn for_question(cluster: &'a ClusterSnapshot, supply: Supply<'a>, question: &Question) -> Schedule {
-        let base = Base::build(cluster, supply, &question.pods.iter().collect::<Vec<_>>());
-        let closed = base.numbers(&question.closed_to_moves);
-        answer(&base, question, &closed)
+        for_question(self.base.cluster, self.base.supply, question)
     }
 
     fn closed_hosts(&self, question: &Question) -> Arc<Bits> {
@@ -90,9 +88,16 @@ impl<'a> Prepared<'a> {
     }
 }
 
+/// Compiles only what the question needs, and answers it.
+pub(crate) fn for_question<'q>(cluster: &'q ClusterSnapshot, supply: Supply<'q>, question: &'q Question) -> Schedule {
+    let base = Base::build(cluster, supply, &question.pods.iter().collect::<Vec<_>>());
+    let closed = base.numbers(&question.closed_to_moves);
+    answer(&base, question, &closed)
+}
+
 impl<'a> Base<'a> {
     /// For questions about the pods `asked`.
-    fn build(cluster: &'a ClusterSnapshot, supply: Supply<'a>, asked: &[&Arc<Pod>]) -> Self {
+    fn build(cluster: &'a ClusterSnapshot, supply: Supply<'a>, asked: &[&'a Arc<Pod>]) -> Self {
         let Supply { types, rules, options } = supply;
         let daemons = Daemon::all(cluster, rules);
         let mut pools: Vec<_> = types
@@ -117,7 +122,7 @@ impl<'a> Base<'a> {
         for pod in asked {
             lists.intern(&pod.requests);
         }
-        let named = lists.lists.into_iter().chain(running.lists.iter().copied());
+        let named = lists.lists.iter().copied().chain(running.lists.iter().copied());
         let named =
             named.chain(daemons.iter().map(Daemon::requests)).chain(pools.iter().map(|(_, pool, _)| &pool.limits));
         let capacities = pools.iter().flat_map(|(_, _, types)| types.iter()).map(|kind| &kind.capacity);
@@ -150,16 +155,47 @@ impl<'a> Base<'a> {
         let has_soft_taints = templates.iter().any(|template| template.pool.node.taints.iter().any(is_soft))
             || hosts.classes.iter().any(|class| class.taints.iter().any(is_soft));
         let with_preferences = options.preferences == PreferencePolicy::Respect;
-        let topology = build_topology(cluster, supply, asked, (&templates, &hosts, &mut sets), with_preferences);
+        let relaxing = Relaxing { with_preferences, with_soft_taints: has_soft_taints };
+        let mut memberships = Memberships::default();
+        let compiled = (&templates[..], &hosts, &mut sets, &mut memberships);
+        let topology = build_topology(cluster, supply, asked, compiled, with_preferences);
         let blocks = block_maxima(&hosts.rooms, index.len());
-        Self { cluster, supply, index, sets, templates, reservations, left, hosts, blocks, topology, has_soft_taints }
+        let mut compiling = Compiling {
+            cluster,
+            topology: &topology,
+            hosts: &hosts,
+            memberships: &mut memberships,
+            sets: &mut sets,
+            relaxing,
+            rules,
+        };
+        let mut known = Known::of(asked, &mut lists, &mut compiling);
+        known.requests = lists.lists.iter().map(|list| index.asked(list)).collect();
+        known.lists = lists.lists;
+        let is_shared = false;
+        Self {
+            cluster,
+            supply,
+            index,
+            sets,
+            templates,
+            reservations,
+            left,
+            hosts,
+            blocks,
+            topology,
+            known,
+            relaxing,
+            is_shared,
+        }
     }
 
     /// Whether a pod can be asked about: its rules about other pods and its resources were seen.
-    fn knows(&self, pod: &Pod) -> bool {
-        self.index.knows(&pod.requests)
-            && (!has_rules(&pod.constraints)
-                || self.topology.own_groups(&pod.constraints, &pod.meta.name.namespace).is_some())
+    fn knows(&self, pod: &Arc<Pod>) -> bool {
+        self.known.pod(pod).is_some()
+            || self.index.knows(&pod.requests)
+                && (!has_rules(&pod.constraints)
+                    || self.topology.own_groups(&pod.constraints, &pod.meta.name.namespace).is_some())
     }
 
     fn numbers(&self, names: &BTreeSet<Arc<str>>) -> Bits {
@@ -167,16 +203,19 @@ impl<'a> Base<'a> {
     }
 }
 
+type Compiled<'s, 'a> = (&'s [Template<'a>], &'s Hosts<'a>, &'s mut Sets<'static>, &'s mut Memberships<'a>);
+
 fn build_topology<'a>(
     cluster: &'a ClusterSnapshot,
     supply: Supply<'a>,
     asked: &[&Arc<Pod>],
-    (templates, hosts, sets): (&[Template<'a>], &Hosts<'a>, &mut Sets<'static>),
+    (templates, hosts, sets, memberships): Compiled<'_, 'a>,
     with_preferences: bool,
 ) -> Topology {
     let rules = supply.rules;
     let mut topology = Topology::default();
-    for pod in asked.iter().filter(|pod| has_rules(&pod.constraints)) {
+    let mut seen = BTreeSet::new();
+    for pod in asked.iter().filter(|pod| has_rules(&pod.constraints) && seen.insert(origin(pod))) {
         topology.register(&pod.constraints, &pod.meta.name.namespace, rules, with_preferences);
     }
     topology.announce_running(cluster, rules);
@@ -194,7 +233,7 @@ fn build_topology<'a>(
     };
     let named = |at: usize, key: &str| templates[at].named_values(key, &own[at]).into_iter().cloned().collect();
     topology.open_domains(cluster, hosts, templates, reaches, named);
-    topology.count_running(cluster, hosts, rules);
+    topology.count_running(cluster, hosts, memberships, rules);
     topology
 }
 

@@ -50,6 +50,18 @@ pub struct Question {
     pub reserved: ReservedMode,
     /// Slots to count in addition, by reservation (sheet 08, S2).
     pub credits: BTreeMap<Arc<str>, u32>,
+    pub aim: Aim,
+}
+
+/// What a question wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Aim {
+    /// Where every pod goes, and what to launch.
+    #[default]
+    Plan,
+    /// Only whether those that move fit on hosts that are there. Nothing is launched for them, and the first without a
+    /// place ends the search: then it is among the unplaced, and pods after it are nowhere.
+    Fit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,9 @@ mod on_claim;
 mod on_host;
 mod open;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use kerf_model::cluster::{HostPort, Pod};
@@ -25,8 +27,8 @@ use kerf_model::snapshot::ClusterSnapshot;
 use crate::amounts::Amounts;
 use crate::bits::Bits;
 use crate::counts::{Counts, Uncommitted};
-use crate::prepared::{Base, Prepared};
-use crate::problem::{Policy, Problem, Question, ReservedMode, Supply};
+use crate::prepared::{Base, for_question};
+use crate::problem::{Aim, Policy, Problem, Question, ReservedMode, Supply};
 use crate::refusal::{Overall, Refusal, Unplaced};
 use crate::reservation::{ReservationId, Reservations};
 use crate::schedule::Schedule;
@@ -39,7 +41,7 @@ use crate::volumes::Attached;
 pub fn solve(cluster: &ClusterSnapshot, problem: &Problem<'_>) -> Schedule {
     let supply = Supply { types: &problem.types, rules: problem.rules, options: problem.options };
     let (pods, excluded) = (problem.pods.clone(), problem.excluded.clone());
-    Prepared::for_question(cluster, supply, &Question { pods, excluded, ..Question::default() })
+    for_question(cluster, supply, &Question { pods, excluded, ..Question::default() })
 }
 
 /// Answers one question; `closed` are hosts that take no pods that only move.
@@ -47,7 +49,7 @@ pub(crate) fn answer(base: &Base<'_>, question: &Question, closed: &Bits) -> Sch
     let mut solver = Solver::new(base, question, closed);
     let queue = solver.admit();
     solver.run(queue);
-    if base.supply.options.policy == Policy::Best {
+    if base.supply.options.policy == Policy::Best && question.aim == Aim::Plan {
         solver.improve();
     }
     solver.finish()
@@ -68,11 +70,13 @@ struct Solver<'b, 'a> {
     closed: &'b Bits,
     excluded: Bits,
     sets: Sets<'b>,
-    kinds: Vec<Kind>,
-    requests: Vec<Amounts>,
+    kinds: Vec<HeldKind<'b>>,
+    requests: Vec<Cow<'b, Amounts>>,
     /// The requests as they were read.
     lists: Vec<&'b ResourceList>,
     shapes: Vec<Shape>,
+    /// By shape: what it is among those that the cluster was compiled with.
+    known: Vec<Option<u32>>,
     attached: Vec<Attached>,
     /// By shape and level.
     memos: Vec<Vec<Memo>>,
@@ -87,10 +91,10 @@ struct Solver<'b, 'a> {
     left: Vec<Amounts>,
     /// By template and step: how many claims have given up types for its limits.
     tightened: Vec<[usize; open::TIGHTER.len()]>,
-    /// Host by host, resource by resource.
-    rooms: Vec<i64>,
     /// What was placed on hosts, by host.
     on_hosts: BTreeMap<usize, OnHostState>,
+    /// Those hosts.
+    touched: Bits,
     claims: Vec<OpenClaim>,
     /// Open claims by the number of their pods: pods are levelled over them.
     by_pods: BTreeMap<usize, Bits>,
@@ -103,10 +107,11 @@ struct Solver<'b, 'a> {
 /// What is known about a shape at one level of its preferences, and will not change.
 #[derive(Default)]
 struct Memo {
-    /// No host before this one has room.
+    /// Hosts that may have room still, 64 to a word, as far as was looked.
+    open_hosts: Vec<u64>,
+    /// The words before this one are empty.
     hosts_from: usize,
-    /// Hosts and claims that are too full.
-    hosts: Bits,
+    /// Claims that are too full.
     claims: Bits,
     /// By term and template: what a new claim for one pod would be.
     fresh: BTreeMap<(usize, usize), Result<Arc<Fresh>, Refusal>>,
@@ -131,9 +136,26 @@ struct Fresh {
     types: Bits,
 }
 
-/// What a solve has put on a host.
-#[derive(Default)]
+/// A kind, compiled with the cluster or for this question.
+enum HeldKind<'b> {
+    Known(&'b Kind),
+    Own(Box<Kind>),
+}
+
+impl Deref for HeldKind<'_> {
+    type Target = Kind;
+
+    fn deref(&self) -> &Kind {
+        match self {
+            Self::Known(kind) => kind,
+            Self::Own(kind) => kind,
+        }
+    }
+}
+
+/// What a solve has put on a host, and what that leaves.
 struct OnHostState {
+    room: Vec<i64>,
     pods: Vec<Arc<Pod>>,
     ports: Vec<HostPort>,
     /// With what was attached before; looked up when the first volume comes.
@@ -207,6 +229,7 @@ impl<'b, 'a> Solver<'b, 'a> {
             requests: Vec::new(),
             lists: Vec::new(),
             shapes: Vec::new(),
+            known: Vec::new(),
             attached: Vec::new(),
             memos: Vec::new(),
             kind_memos: Vec::new(),
@@ -215,8 +238,8 @@ impl<'b, 'a> Solver<'b, 'a> {
             slots,
             left,
             tightened: base.templates.iter().map(|_| [0; open::TIGHTER.len()]).collect(),
-            rooms: base.hosts.rooms.clone(),
             on_hosts: BTreeMap::new(),
+            touched: Bits::empty(),
             claims: Vec::new(),
             by_pods: BTreeMap::new(),
             counts,
@@ -234,7 +257,13 @@ impl<'b, 'a> Solver<'b, 'a> {
                 match self.place(&queued) {
                     Ok(()) => {}
                     Err(why) if self.kind_of(queued.shape).may_wait_for_others() => waiting.push_back((queued, why)),
-                    Err(why) => self.unplaced.push((queued.pod, why)),
+                    Err(why) => {
+                        let is_over = self.needs_host(&queued.pod);
+                        self.unplaced.push((queued.pod, why));
+                        if is_over {
+                            return;
+                        }
+                    }
                 }
             }
             if self.placed == before || waiting.is_empty() {
@@ -254,10 +283,17 @@ impl<'b, 'a> Solver<'b, 'a> {
         {
             return Err(Arc::clone(why));
         }
+        let needs_host = self.needs_host(&queued.pod);
         let mut pools = BTreeMap::new();
         for level in 0..=last {
             let attempt = Attempt { shape, level, attached: queued.attached };
-            if self.place_on_host(queued, attempt) || self.place_on_claim(queued, attempt) {
+            if self.place_on_host(queued, attempt) {
+                return Ok(());
+            }
+            if needs_host {
+                continue;
+            }
+            if self.place_on_claim(queued, attempt) {
                 return Ok(());
             }
             match self.open_claim(queued, attempt) {
@@ -274,8 +310,17 @@ impl<'b, 'a> Solver<'b, 'a> {
             (false, false) => Overall::NoPlace,
         };
         let why = Arc::new(Unplaced { overall, pools });
+        if needs_host {
+            // Others of its shape may still get a claim.
+            return Err(why);
+        }
         self.memos[shape][last].failed = Some((self.placed, Arc::clone(&why)));
         Err(why)
+    }
+
+    /// Whether the pod may go to hosts that are there and nowhere else.
+    fn needs_host(&self, pod: &Pod) -> bool {
+        self.question.aim == Aim::Fit && self.only_moves(pod)
     }
 
     fn is_deferred(&self, pools: &BTreeMap<Arc<str>, Refusal>) -> bool {

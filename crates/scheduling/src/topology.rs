@@ -50,6 +50,10 @@ pub(crate) struct Group {
     pub(crate) counts: Vec<u32>,
     /// The same by host, for host names.
     pub(crate) on_hosts: BTreeMap<u32, u32>,
+    /// Hosts with at least one of them.
+    pub(crate) occupied: Bits,
+    /// By host with pods that it selects: where they count.
+    homes: BTreeMap<u32, Place>,
     pub(crate) total: u32,
 }
 
@@ -63,6 +67,12 @@ pub(crate) struct TopologyLabel {
     pub(crate) pins: Vec<Requirement>,
     /// By host: where it is or may come up.
     pub(crate) of_hosts: Vec<Vec<u32>>,
+    /// By domain: the hosts that are there and nowhere else.
+    pub(crate) hosts_in: Vec<Bits>,
+    /// Hosts without the label.
+    pub(crate) nowhere: Bits,
+    /// Hosts that may come up in any of several domains.
+    pub(crate) anywhere: Bits,
 }
 
 /// The groups that a pod's own constraints make, by how they can be dropped.
@@ -185,6 +195,8 @@ impl Topology {
             hosts: Vec::new(),
             counts: Vec::new(),
             on_hosts: BTreeMap::new(),
+            occupied: Bits::default(),
+            homes: BTreeMap::new(),
             total: 0,
             key: key.clone(),
         });
@@ -193,10 +205,15 @@ impl Topology {
     }
 
     /// Makes the groups of running pods that keep others away.
+    ///
+    /// O(pods); constraints that pods share are looked at once.
     pub(crate) fn announce_running(&mut self, cluster: &ClusterSnapshot, rules: &LabelRules) {
-        for pod in cluster.pods().filter(|pod| pod.is_active() && pod.node_name.is_some()) {
-            for term in &pod.constraints.required_anti_affinity {
-                self.announce(term, &pod.meta.name.namespace, rules);
+        let mut seen = BTreeSet::new();
+        for pod in cluster.pods().filter(|pod| !pod.constraints.required_anti_affinity.is_empty()) {
+            if pod.is_active() && pod.node_name.is_some() && seen.insert(origin(pod)) {
+                for term in &pod.constraints.required_anti_affinity {
+                    self.announce(term, &pod.meta.name.namespace, rules);
+                }
             }
         }
     }
@@ -225,9 +242,14 @@ impl Topology {
             let numbers = |own: &Vec<Arc<str>>| -> Vec<u32> {
                 own.iter().filter_map(|value| values.binary_search(value).ok()).map(|at| at as u32).collect()
             };
-            let of_hosts = hosts.all.iter().map(|host| numbers(&of_classes[host.class])).collect();
+            let of_classes: Vec<Vec<u32>> = of_classes.iter().map(numbers).collect();
+            let of_hosts = hosts.all.iter().map(|host| of_classes[host.class].clone()).collect();
             let pins = values.iter().map(|value| Requirement::one_of(Arc::clone(&key), [value])).collect();
-            self.labels.push(TopologyLabel { key, values, pins, of_hosts });
+            let none = Bits::none(hosts.len());
+            let (nowhere, anywhere, hosts_in) = (none.clone(), none.clone(), vec![none; values.len()]);
+            let mut label = TopologyLabel { key, values, pins, of_hosts, hosts_in, nowhere, anywhere };
+            label.sort_hosts();
+            self.labels.push(label);
         }
         // Rules with the same terms about the same label reach the same domains.
         let mut reached: BTreeMap<(usize, usize, Vec<Requirements>), Bits> = BTreeMap::new();
@@ -261,18 +283,40 @@ impl Topology {
         }
     }
 
-    /// Counts the pods that run. O(pods × groups that count each).
-    pub(crate) fn count_running(&mut self, cluster: &ClusterSnapshot, hosts: &Hosts<'_>, rules: &LabelRules) {
+    /// Counts the pods that run. O(pods × groups that count each); what a node is to a group is found out once.
+    pub(crate) fn count_running<'p>(
+        &mut self,
+        cluster: &'p ClusterSnapshot,
+        hosts: &Hosts<'_>,
+        memberships: &mut Memberships<'p>,
+        rules: &LabelRules,
+    ) {
         if self.groups.is_empty() {
             return;
         }
-        let mut memberships = Memberships::default();
+        let mut announced: BTreeMap<Origin<'_>, Vec<GroupId>> = BTreeMap::new();
         for node in cluster.nodes() {
-            let mut filtered: Option<Requirements> = None;
+            let mut labels: Option<Requirements> = None;
+            let host = hosts.find(node.name()).map(|at| at as u32);
+            let mut places: Vec<(GroupId, Option<Place>)> = Vec::new();
             for pod in cluster.pods_on(node.name()).filter(|pod| pod.is_active()) {
-                for id in self.counting(pod, cluster, &mut memberships, rules) {
-                    let labels = filtered.get_or_insert_with(|| labels_of(node, rules));
-                    self.count(id, node, labels, hosts, 1);
+                let own: &[GroupId] = match pod.constraints.required_anti_affinity.is_empty() {
+                    true => &[],
+                    false => announced.entry(origin(pod)).or_insert_with(|| self.announced_by(pod, rules)),
+                };
+                let selected = memberships.id(pod, self, cluster);
+                for id in memberships.all[selected].counted_in.iter().chain(own).copied() {
+                    let place = match places.iter().find(|(known, _)| *known == id) {
+                        Some((_, place)) => *place,
+                        None => {
+                            let labels = labels.get_or_insert_with(|| labels_of(node, rules));
+                            let place = self.place_of(id, node, labels, hosts);
+                            places.push((id, place));
+                            self.groups[id.index()].homes.extend(host.zip(place));
+                            place
+                        }
+                    };
+                    place.into_iter().for_each(|place| self.groups[id.index()].count(place));
                 }
             }
         }
@@ -288,21 +332,19 @@ impl Topology {
         rules: &LabelRules,
     ) -> Vec<GroupId> {
         let mut ids = memberships.of(pod, self, cluster).counted_in.clone();
-        for term in &pod.constraints.required_anti_affinity {
-            let key = affinity_key(TopologyRule::AntiAffinityOfOthers, term, &pod.meta.name.namespace, rules);
-            ids.extend(self.ids.get(&key));
-        }
+        ids.extend(self.announced_by(pod, rules));
         ids
     }
 
-    fn count(&mut self, id: GroupId, node: &Node, labels: &Requirements, hosts: &Hosts<'_>, by: u32) {
-        let Some(place) = self.place_of(id, node, labels, hosts) else { return };
-        let group = &mut self.groups[id.index()];
-        group.total += by;
-        match place {
-            Place::Host(at) => *group.on_hosts.entry(at).or_default() += by,
-            Place::Domain(at) => group.counts[at] += by,
-        }
+    fn announced_by(&self, pod: &Pod, rules: &LabelRules) -> Vec<GroupId> {
+        let terms = pod.constraints.required_anti_affinity.iter();
+        let key = |term| affinity_key(TopologyRule::AntiAffinityOfOthers, term, &pod.meta.name.namespace, rules);
+        terms.filter_map(|term| self.ids.get(&key(term)).copied()).collect()
+    }
+
+    /// Where pods on a host count in a group that selects some of those that ran there from the start.
+    pub(crate) fn home(&self, id: GroupId, host: u32) -> Option<Place> {
+        self.group(id).homes.get(&host).copied()
     }
 
     /// Where a pod on a node counts in a group, if at all.
@@ -377,7 +419,30 @@ impl TopologyRule {
     }
 }
 
+impl TopologyLabel {
+    fn sort_hosts(&mut self) {
+        for (at, domains) in self.of_hosts.iter().enumerate() {
+            match domains[..] {
+                [] => self.nowhere.insert(at),
+                [one] => self.hosts_in[one as usize].insert(at),
+                [_, _, ..] => self.anywhere.insert(at),
+            }
+        }
+    }
+}
+
 impl Group {
+    fn count(&mut self, place: Place) {
+        self.total += 1;
+        match place {
+            Place::Host(at) => {
+                *self.on_hosts.entry(at).or_default() += 1;
+                self.occupied.insert(at as usize);
+            }
+            Place::Domain(at) => self.counts[at] += 1,
+        }
+    }
+
     pub(crate) fn is_by_host(&self) -> bool {
         self.key.is_by_host()
     }
@@ -430,6 +495,13 @@ impl GroupKey {
     fn tolerates(&self, taints: &[Taint]) -> bool {
         self.tolerations.as_ref().is_none_or(|tolerations| tolerates(taints, tolerations).is_ok())
     }
+}
+
+/// Constraints, as they lie in memory, and the namespace that they are read in: pods of one owner share both.
+pub(crate) type Origin<'p> = (*const PodConstraints, &'p str);
+
+pub(crate) fn origin(pod: &Pod) -> Origin<'_> {
+    (Arc::as_ptr(&pod.constraints), &pod.meta.name.namespace)
 }
 
 pub(crate) fn labels_of(node: &Node, rules: &LabelRules) -> Requirements {

@@ -10,7 +10,8 @@ use std::time::Instant;
 use jiff::SignedDuration;
 use kerf_api::admission::Admission;
 use kerf_cloud::Catalogue;
-use kerf_sim::history::{Options, Report, run};
+use kerf_sim::faults::Rates;
+use kerf_sim::history::{Keep, Options, Report, run};
 use serde_json::json;
 
 type AnyError = Box<dyn std::error::Error>;
@@ -19,14 +20,17 @@ struct Arguments {
     seeds: u64,
     first_seed: u64,
     json: bool,
-    disruption: bool,
+    calm: bool,
+    trace: bool,
 }
 
 fn main() -> Result<ExitCode, AnyError> {
     let arguments = arguments()?;
     let admission = Arc::new(Admission::new(&kerf_api::crds(None))?);
     let catalogue = Catalogue::kwok();
-    let options = Options { disruption: arguments.disruption, ..Options::default() };
+    let journal = if arguments.trace { Keep::Lines } else { Keep::Nothing };
+    let rates = if arguments.calm { Rates::default() } else { Rates::ROUGH };
+    let options = Options { rates, journal, ..Options::default() };
     let started = Instant::now();
     let next = AtomicU64::new(arguments.first_seed);
     let end = arguments.first_seed.saturating_add(arguments.seeds);
@@ -41,11 +45,14 @@ fn main() -> Result<ExitCode, AnyError> {
                         return;
                     }
                     let report = run(seed, &admission, catalogue.types(), &options);
+                    for line in &report.lines {
+                        println!("{line}");
+                    }
                     for violation in &report.violations {
                         println!("seed {seed}  {violation}");
                     }
                     if !report.violations.is_empty() {
-                        let flag = if options.disruption { " --disruption" } else { "" };
+                        let flag = if arguments.calm { " --no-faults" } else { "" };
                         println!("replay with: cargo xtask sim --seeds 1 --first-seed {seed}{flag}");
                     }
                     let Ok(mut reports) = reports.lock() else { return };
@@ -89,14 +96,15 @@ fn main() -> Result<ExitCode, AnyError> {
 }
 
 fn arguments() -> Result<Arguments, AnyError> {
-    let mut arguments = Arguments { seeds: 100, first_seed: 1, json: false, disruption: false };
+    let mut arguments = Arguments { seeds: 100, first_seed: 1, json: false, calm: false, trace: false };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         match word.as_str() {
             "--seeds" => arguments.seeds = value.parse()?,
             "--first-seed" => arguments.first_seed = value.parse()?,
-            "--disruption" => arguments.disruption = value.parse()?,
+            "--no-faults" => arguments.calm = value.parse()?,
+            "--trace" => arguments.trace = value.parse()?,
             "-o" if value == "json" => arguments.json = true,
             _ => return Err(format!("unknown argument {word} {value}").into()),
         }

@@ -33,6 +33,7 @@ pub use ledger::Ledger;
 pub use shortage::Shortage;
 
 use crate::faults::{Fate, Faults, Mutation};
+use crate::journal::Journal;
 use crate::store::{ApiError, Kind, Store};
 use crate::world::Actor;
 use clock::SkewedClock;
@@ -74,6 +75,7 @@ pub struct Autoscaler {
     down_until: Option<Timestamp>,
     /// What was done, for whoever checks it; `None` if nobody does.
     acts: Option<Vec<Act>>,
+    journal: Option<Journal>,
 }
 
 /// An effect on its way, with what its sender knew.
@@ -107,6 +109,7 @@ impl Autoscaler {
             process: 0,
             down_until: None,
             acts: None,
+            journal: None,
         }
     }
 
@@ -127,6 +130,15 @@ impl Autoscaler {
     #[must_use]
     pub fn recording(self) -> Self {
         Self { acts: Some(Vec::new()), ..self }
+    }
+
+    #[must_use]
+    pub fn with_journal(self, journal: Option<Journal>) -> Self {
+        Self { journal, ..self }
+    }
+
+    pub fn journal_mut(&mut self) -> Option<&mut Journal> {
+        self.journal.as_mut()
     }
 
     /// What was done since the last look.
@@ -183,6 +195,9 @@ impl Autoscaler {
         self.wake = None;
         self.refused = None;
         self.down_until = Some(now + outage);
+        if let Some(journal) = &mut self.journal {
+            journal.crashed(self.process - 1, now + outage, now);
+        }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -209,7 +224,11 @@ impl Autoscaler {
     /// Lets the effect meet its fate.
     fn send(&mut self, sent: Sent, store: &mut Store, now: Timestamp) {
         let is_api_write = api_writes(&sent.effect, now).is_some();
-        match self.faults.fate(&sent.effect) {
+        let fate = self.faults.fate(&sent.effect);
+        if let Some(journal) = &mut self.journal {
+            journal.effect(&sent.effect, &fate, sent.decided, now);
+        }
+        match fate {
             Fate::Done => self.execute(sent, store, now),
             Fate::Dropped => {}
             Fate::Late(delay) => self.send_late(sent, now + delay),
@@ -368,6 +387,9 @@ impl Actor for Autoscaler {
         if !self.is_synced {
             self.is_synced = true;
             inputs.push(Input::Synced);
+            if let Some(journal) = &mut self.journal {
+                journal.started(self.process, now);
+            }
         }
         self.think(inputs, store, now);
         Ok(())

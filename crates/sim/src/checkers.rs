@@ -5,6 +5,7 @@
 
 mod at_rest;
 mod choices;
+mod flapping;
 mod pods;
 mod violation;
 
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use jiff::Timestamp;
+use kerf_model::cluster::ObjectName;
 use kerf_model::label;
 use kerf_model::quantity::Quantity;
 
@@ -22,14 +24,17 @@ use crate::autoscaler::Autoscaler;
 use crate::store::{ApiError, Kind, Object, Store};
 use crate::world::Actor;
 use choices::Choices;
+use flapping::Flapping;
 use pods::PodWatch;
 
 #[derive(Default)]
 pub struct Checkers {
     pods: PodWatch,
     choices: Choices,
-    /// What each pool used at the last look, by resource.
-    used: BTreeMap<(String, String), Quantity>,
+    /// Since everything else is calm.
+    flapping: Option<Flapping>,
+    /// What was launched, by the claim's uid and resource.
+    counted: BTreeSet<(String, &'static str)>,
     claims_seen: u64,
     machines_seen: Option<u64>,
     /// Claims that have shown their instance, by uid.
@@ -41,6 +46,11 @@ pub struct Checkers {
 impl Checkers {
     pub fn violations(&self) -> &[Violation] {
         &self.violations
+    }
+
+    /// From now on nothing changes but by the autoscaler, and nothing goes wrong.
+    pub fn calm(&mut self) {
+        self.flapping = Some(Flapping::default());
     }
 
     /// Each once: a broken rule stays broken for a while.
@@ -67,33 +77,38 @@ impl Checkers {
         }
     }
 
-    /// Nothing is launched over a limit. That a limit is lowered below what there is breaks nothing, so only growth counts.
+    /// Nothing is launched over a limit. Only a launch is judged: that a limit is lowered below what there is breaks
+    /// nothing, nor does a node that stays after all. A node that is marked to be replaced does not count beside its
+    /// replacement, which comes first: a pool at its limit could never be renewed otherwise (the reference counts so too).
     fn check_limits(&mut self, store: &Store, now: Timestamp) {
-        let mut used: BTreeMap<(String, String), Quantity> = BTreeMap::new();
-        for claim in store.all(Kind::NodeClaim).filter(|claim| !claim.is_deleting()) {
+        let mut used: BTreeMap<(&str, &str), Quantity> = BTreeMap::new();
+        let mut grown: BTreeSet<(&str, &str)> = BTreeSet::new();
+        let staying = store.all(Kind::NodeClaim).filter(|claim| !claim.is_deleting());
+        // A claim without an instance costs nothing yet.
+        for claim in staying.filter(|claim| claim.text(&["status", "providerID"]).is_some()) {
             let Some(pool) = pool_of(claim) else { continue };
             let cpu = claim.text(&["status", "capacity", "cpu"]).and_then(|text| text.parse().ok());
             for (resource, amount) in [("cpu", cpu), ("nodes", "1".parse().ok())] {
                 let Some(amount) = amount else { continue };
-                let entry = used.entry((pool.to_owned(), resource.to_owned()));
-                let total = entry.or_insert(Quantity::ZERO);
-                *total = total.checked_add(amount).unwrap_or(*total);
-            }
-        }
-        for pool in store.all(Kind::NodePool) {
-            for resource in ["cpu", "nodes"] {
-                let key = (pool.name.name.to_string(), resource.to_owned());
-                let limit = pool.text(&["spec", "limits", resource]).and_then(|text| text.parse::<Quantity>().ok());
-                let (Some(limit), Some(total)) = (limit, used.get(&key)) else { continue };
-                let before = self.used.get(&key).copied().unwrap_or(Quantity::ZERO);
-                if *total > limit && *total > before {
-                    let (pool, resource) = key;
-                    let (limit, total) = (limit.to_string(), total.to_string());
-                    self.report(Broken::LimitExceeded { pool, resource, limit, total }, now);
+                if self.counted.insert((claim.uid().to_owned(), resource)) && is_of(claim, pool, store) {
+                    grown.insert((pool, resource));
+                }
+                if !choices::is_replaced(claim) {
+                    let total = used.entry((pool, resource)).or_insert(Quantity::ZERO);
+                    *total = total.checked_add(amount).unwrap_or(*total);
                 }
             }
         }
-        self.used = used;
+        for (pool, resource) in grown {
+            let stored = store.get(Kind::NodePool, &ObjectName::of_cluster(pool)).ok();
+            let limit = stored.and_then(|pool| pool.text(&["spec", "limits", resource])?.parse::<Quantity>().ok());
+            let (Some(limit), Some(total)) = (limit, used.get(&(pool, resource))) else { continue };
+            if *total > limit {
+                let (limit, total) = (limit.to_string(), total.to_string());
+                let (pool, resource) = (pool.to_owned(), resource.to_owned());
+                self.report(Broken::LimitExceeded { pool, resource, limit, total }, now);
+            }
+        }
     }
 
     /// One instance per claim, and no claim goes before its instance.
@@ -138,6 +153,9 @@ impl Actor for Guarded {
         let mut checkers = self.checkers.borrow_mut();
         let mut broken = checkers.pods.after(store, &acts);
         broken.extend(checkers.choices.after(store, &acts, &ledger));
+        if let Some(flapping) = &mut checkers.flapping {
+            broken.extend(flapping.after(store, &acts));
+        }
         for broken in broken {
             checkers.report(broken, now);
         }
@@ -147,6 +165,12 @@ impl Actor for Guarded {
     fn next_due(&self) -> Option<Timestamp> {
         self.autoscaler.borrow().next_due()
     }
+}
+
+/// Whether the pool is the one that the claim was made for, and not another that has taken its name.
+fn is_of(claim: &Object, pool: &str, store: &Store) -> bool {
+    let pool = store.get(Kind::NodePool, &ObjectName::of_cluster(pool)).ok();
+    pool.is_some_and(|pool| claim.owners().any(|owner| owner.uid == pool.uid()))
 }
 
 fn pool_of(claim: &Object) -> Option<&str> {

@@ -16,8 +16,9 @@ use kerf_cloud::InstanceTypes;
 use crate::autoscaler::{Autoscaler, CloudPace};
 use crate::checkers::{Broken, Checkers, Guarded, Violation};
 use crate::faults::{Faults, Mutation, Rates};
+use crate::journal::Journal;
 use crate::random::Random;
-use crate::store::{ApiError, Kind};
+use crate::store::{ApiError, Kind, Object};
 use crate::world::{Pace, StepError, World};
 
 /// Nothing that matters changes for this long: settled. Longer than every timer of the engine that writes something, but
@@ -36,13 +37,22 @@ pub struct Options {
     /// How long changes and faults go on.
     pub lasts: SignedDuration,
     pub mutation: Option<Mutation>,
-    /// Pools with random budgets and policies, templates that are edited, maintenance windows, protected nodes.
-    pub disruption: bool,
+    pub journal: Keep,
+}
+
+/// What is kept of all that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    Nothing,
+    /// [`Report::hash`].
+    Hash,
+    /// [`Report::lines`] too.
+    Lines,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rates: Rates::ROUGH, lasts: SignedDuration::from_hours(3), mutation: None, disruption: false }
+        Self { rates: Rates::ROUGH, lasts: SignedDuration::from_hours(3), mutation: None, journal: Keep::Nothing }
     }
 }
 
@@ -55,6 +65,10 @@ pub struct Report {
     pub effects: u64,
     pub crashes: u64,
     pub virtual_time: SignedDuration,
+    /// Of everything that happened, if that was wanted.
+    pub hash: Option<u64>,
+    /// Everything that happened, to read.
+    pub lines: Vec<String>,
 }
 
 /// A world with a watched autoscaler in it.
@@ -67,7 +81,17 @@ pub struct Stage {
 
 impl Stage {
     pub fn new(admission: Arc<Admission>, types: InstanceTypes, seed: u64, faults: Faults, start: Timestamp) -> Self {
-        let autoscaler = Autoscaler::new(types, CloudPace::default()).with_faults(faults).recording();
+        Self::with_journal(admission, types, (seed, faults, start), None)
+    }
+
+    fn with_journal(
+        admission: Arc<Admission>,
+        types: InstanceTypes,
+        (seed, faults, start): (u64, Faults, Timestamp),
+        journal: Option<Journal>,
+    ) -> Self {
+        let autoscaler = Autoscaler::new(types, CloudPace::default()).with_faults(faults);
+        let autoscaler = autoscaler.recording().with_journal(journal);
         let autoscaler = Rc::new(RefCell::new(autoscaler));
         let checkers = Rc::new(RefCell::new(Checkers::default()));
         let mut world = World::new(admission, seed, Pace::default(), start);
@@ -86,6 +110,9 @@ impl Stage {
             }
             self.world.step(now)?;
             self.steps += 1;
+            if let Some(journal) = self.autoscaler.borrow_mut().journal_mut() {
+                journal.changes(self.world.store(), now);
+            }
             self.checkers.borrow_mut().after_step(self.world.store(), &self.autoscaler.borrow(), now);
             at = self.world.next_due().map(|due| due.max(now)).filter(|due| *due <= end);
         }
@@ -96,14 +123,23 @@ impl Stage {
     /// Ends the faults and runs until nothing changes any more; reports if it does not, and what is wrong then.
     pub fn settle(&mut self) -> Result<(), StepError> {
         self.autoscaler.borrow_mut().faults_mut().stop();
+        self.checkers.borrow_mut().calm();
         let (start, mut seen) = (self.world.now(), self.world.store().version());
+        let mut cost = None;
         loop {
             self.run_until(self.world.now() + QUIET)?;
+            if self.is_only_to_be_tidied() {
+                cost.get_or_insert(self.hourly());
+            }
             let mut changing = self.changed_since(seen);
             changing.extend(self.launching());
             seen = self.world.store().version();
             let now = self.world.now();
             if changing.is_empty() {
+                if let Some(before) = cost.filter(|before| *before < self.hourly()) {
+                    let after = self.hourly();
+                    self.checkers.borrow_mut().report(Broken::ClusterDearer { before, after }, now);
+                }
                 self.checkers.borrow_mut().at_rest(self.world.store(), &self.autoscaler.borrow(), now);
                 return Ok(());
             }
@@ -116,6 +152,21 @@ impl Stage {
                 return Ok(());
             }
         }
+    }
+
+    /// Every pod has its place, and nothing but saving money is left to do: from here on it must not get dearer.
+    fn is_only_to_be_tidied(&self) -> bool {
+        let store = self.world.store();
+        let is_waiting = |pod: &Object| pod.text(&["status", "phase"]) == Some("Pending");
+        let is_busy = |claim: &Object| claim.is_deleting() || claim.is_condition_true("Drifted");
+        !store.all(Kind::Pod).any(is_waiting)
+            && !store.all(Kind::NodeClaim).any(is_busy)
+            && self.launching().next().is_none()
+            && !self.expires()
+    }
+
+    fn hourly(&self) -> i64 {
+        self.autoscaler.borrow().ledger().hourly().micros()
     }
 
     fn launching(&self) -> impl Iterator<Item = String> {
@@ -143,14 +194,24 @@ pub fn run(seed: u64, admission: &Arc<Admission>, types: &InstanceTypes, options
     let mut random = Random::new(seed);
     let faults = Faults::seeded(random.draw(), options.rates).with(options.mutation);
     let start = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * 365 * 56);
-    let mut stage = Stage::new(Arc::clone(admission), Arc::clone(types), random.draw(), faults, start);
+    let journal = match options.journal {
+        Keep::Nothing => None,
+        Keep::Hash => Some(Journal::hashed()),
+        Keep::Lines => Some(Journal::written()),
+    };
+    let seeded = (random.draw(), faults, start);
+    let mut stage = Stage::with_journal(Arc::clone(admission), Arc::clone(types), seeded, journal);
     if let Err(stop) = live(&mut stage, &mut random, options) {
         let now = stage.world.now();
         stage.checkers.borrow_mut().report(Broken::WorldStopped { why: stop.to_string() }, now);
     }
-    let autoscaler = stage.autoscaler.borrow();
+    let mut autoscaler = stage.autoscaler.borrow_mut();
     let checkers = stage.checkers.borrow();
+    let hash = autoscaler.journal_mut().map(|journal| journal.hash());
+    let lines = autoscaler.journal_mut().map(Journal::take_lines).unwrap_or_default();
     Report {
+        hash,
+        lines,
         seed,
         violations: checkers.violations().to_vec(),
         steps: stage.steps,
@@ -176,12 +237,12 @@ fn source_text(error: &StepError) -> String {
 }
 
 fn live(stage: &mut Stage, random: &mut Random, options: &Options) -> Result<(), Stop> {
-    cluster::make(&mut stage.world, random, options.disruption)?;
+    cluster::make(&mut stage.world, random)?;
     let end = stage.world.now() + options.lasts;
     while stage.world.now() < end {
         let pause = SignedDuration::from_secs(random.between(5, 900));
         stage.run_until((stage.world.now() + pause).min(end))?;
-        script::change(stage, random, options.disruption)?;
+        script::change(stage, random)?;
     }
     stage.settle()?;
     Ok(())

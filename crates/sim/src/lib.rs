@@ -5,7 +5,7 @@
 //!   workload controllers, kubelets, volumes. They run in a fixed order until nothing changes; then time jumps.
 //!
 //! - [`autoscaler`]: Kerf itself, living there, and its cloud. [`faults`]: what goes wrong around it.
-//! - [`history`]: random clusters and changes with faults, looked at by the [`checkers`].
+//! - [`history`]: random clusters and changes with faults, looked at by the [`checkers`]; a [`journal`] of all of it.
 //! - [`scenario`]: what people write: objects, a timed script, expectations. [`timeline`]: what happened, to read.
 //!
 //! One seed and one script give one history, byte for byte: nothing here reads a clock, draws a random number of its own
@@ -20,6 +20,7 @@ pub mod autoscaler;
 pub mod checkers;
 pub mod faults;
 pub mod history;
+pub mod journal;
 pub mod random;
 pub mod scenario;
 pub mod store;

@@ -45,6 +45,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("disruption/blocked", include_str!("../../../scenarios/disruption/blocked.yaml")),
     ("disruption/budgets", include_str!("../../../scenarios/disruption/budgets.yaml")),
     ("disruption/churn", include_str!("../../../scenarios/disruption/churn.yaml")),
+    ("disruption/drift-storm", include_str!("../../../scenarios/disruption/drift-storm.yaml")),
     ("disruption/empty-nodes", include_str!("../../../scenarios/disruption/empty-nodes.yaml")),
     ("disruption/failing-pool", include_str!("../../../scenarios/disruption/failing-pool.yaml")),
     ("disruption/interruption", include_str!("../../../scenarios/disruption/interruption.yaml")),

@@ -8,14 +8,15 @@ use kerf_api::admission::Admission;
 use kerf_cloud::Catalogue;
 use kerf_model::cluster::ObjectName;
 use kerf_sim::checkers::Broken;
-use kerf_sim::faults::{Faults, Mutation};
+use kerf_sim::faults::{Faults, Mutation, Rates};
 use kerf_sim::history::{Options, Stage, run};
-use kerf_sim::store::{DeleteOptions, Kind};
+use kerf_sim::store::{DeleteOptions, Kind, Part, Patch};
 use serde_json::{Value, json};
 
 static ADMISSION: LazyLock<Arc<Admission>> = LazyLock::new(|| Arc::new(Admission::new(&kerf_api::crds(None)).unwrap()));
 
 const PODS: usize = 20;
+const FEWER_PODS: usize = 3;
 
 /// More by `cargo xtask sim`.
 #[test]
@@ -29,26 +30,20 @@ fn a_few_random_histories_break_no_promise() {
     }
 }
 
-#[test]
-#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
-fn the_same_seed_gives_the_same_history() {
-    let history = || {
-        let options = Options { lasts: SignedDuration::from_mins(30), ..Options::default() };
-        let report = run(2, &ADMISSION, Catalogue::kwok().types(), &options);
-        (report.steps, report.effects, report.crashes, report.virtual_time)
-    };
-    assert_eq!(history(), history());
-}
-
 #[derive(Debug, Clone, Copy)]
 enum Script {
     Provision,
     DeleteNode,
     DeletePool,
+    /// Most pods go, and what is left fits on something smaller.
+    Consolidate,
+    /// The template is edited, and every node is replaced.
+    Drift,
 }
 
-/// What is there in the end: pods that run, claims, nodes, instances.
-type End = [usize; 4];
+/// What is there in the end: pods that run, claims, nodes, instances, and what they cost in thousandths of a dollar per
+/// hour.
+type End = [usize; 5];
 
 fn play(script: Script, faults: Faults) -> (End, u64, Vec<String>) {
     let start: Timestamp = "2026-01-05T09:00:00Z".parse().unwrap();
@@ -62,22 +57,15 @@ fn play(script: Script, faults: Faults) -> (End, u64, Vec<String>) {
             *stage.autoscaler.borrow_mut().faults_mut() = faults;
             stage.world.store_mut().create(Kind::Deployment, deployment(), start).unwrap();
         }
-        Script::DeleteNode | Script::DeletePool => {
+        Script::DeleteNode | Script::DeletePool | Script::Consolidate | Script::Drift => {
             stage.world.store_mut().create(Kind::Deployment, deployment(), start).unwrap();
             // Without a pool there is no place to go: a budget would hold the drain for ever.
-            if let Script::DeleteNode = script {
+            if !matches!(script, Script::DeletePool) {
                 stage.world.store_mut().create(Kind::PodDisruptionBudget, budget(), start).unwrap();
             }
             stage.run_until(start + SignedDuration::from_mins(5)).unwrap();
             *stage.autoscaler.borrow_mut().faults_mut() = faults;
-            let (kind, name) = match script {
-                Script::DeletePool => (Kind::NodePool, ObjectName::of_cluster("general")),
-                Script::Provision | Script::DeleteNode => {
-                    (Kind::Node, stage.world.store().all(Kind::Node).next().unwrap().name.clone())
-                }
-            };
-            let now = stage.world.now();
-            stage.world.store_mut().delete(kind, &name, &DeleteOptions::default(), now).unwrap();
+            disturb(&mut stage, script);
         }
     }
     stage.run_until(stage.world.now() + SignedDuration::from_mins(30)).unwrap();
@@ -86,9 +74,29 @@ fn play(script: Script, faults: Faults) -> (End, u64, Vec<String>) {
     let store = stage.world.store();
     let running = store.all(Kind::Pod).filter(|pod| pod.text(&["status", "phase"]) == Some("Running")).count();
     let instances = stage.autoscaler.borrow().cloud().machines().count();
-    let end = [running, store.all(Kind::NodeClaim).count(), store.all(Kind::Node).count(), instances];
+    let cost = usize::try_from(stage.autoscaler.borrow().ledger().hourly().micros() / 1_000).unwrap();
+    let end = [running, store.all(Kind::NodeClaim).count(), store.all(Kind::Node).count(), instances, cost];
     let violations = stage.checkers.borrow().violations().iter().map(ToString::to_string).collect();
     (end, effects, violations)
+}
+
+fn disturb(stage: &mut Stage, script: Script) {
+    let now = stage.world.now();
+    let oldest = stage.world.store().all(Kind::Node).next().map(|node| node.name.clone());
+    let store = stage.world.store_mut();
+    let pool = ObjectName::of_cluster("general");
+    let web = ObjectName::new("default", "web");
+    let edit = json!({"spec": {"template": {"metadata": {"annotations": {"example.com/edit": "two"}}}}});
+    match script {
+        Script::Provision => {}
+        Script::DeleteNode => drop(store.delete(Kind::Node, &oldest.unwrap(), &DeleteOptions::default(), now).unwrap()),
+        Script::DeletePool => drop(store.delete(Kind::NodePool, &pool, &DeleteOptions::default(), now).unwrap()),
+        Script::Consolidate => {
+            let fewer = Patch::Merge(json!({"spec": {"replicas": FEWER_PODS}}));
+            store.patch(Kind::Deployment, &web, Part::Main, &fewer).unwrap();
+        }
+        Script::Drift => drop(store.patch(Kind::NodePool, &pool, Part::Main, &Patch::Merge(edit)).unwrap()),
+    }
 }
 
 fn check_every_cut_point(script: Script) {
@@ -104,7 +112,7 @@ fn check_every_cut_point(script: Script) {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
 fn a_crash_at_any_point_of_provisioning_gives_the_same_end() {
-    assert_eq!(play(Script::Provision, Faults::none()).0, [PODS, 2, 2, 2]);
+    assert_eq!(play(Script::Provision, Faults::none()).0[..4], [PODS, 2, 2, 2]);
     check_every_cut_point(Script::Provision);
 }
 
@@ -118,13 +126,46 @@ fn a_crash_at_any_point_of_a_nodes_deletion_gives_the_same_end() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
 fn a_crash_at_any_point_of_a_pools_deletion_gives_the_same_end() {
-    assert_eq!(play(Script::DeletePool, Faults::none()).0, [0; 4]);
+    assert_eq!(play(Script::DeletePool, Faults::none()).0, [0; 5]);
     check_every_cut_point(Script::DeletePool);
+}
+
+/// What the cluster costs before anything is consolidated, in thousandths of a dollar per hour.
+fn cost_at_first() -> usize {
+    play(Script::Provision, Faults::none()).0[4]
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
+fn a_crash_at_any_point_of_a_consolidation_gives_the_same_end() {
+    let [pods, claims, _, _, cost] = play(Script::Consolidate, Faults::none()).0;
+    assert_eq!((pods, claims), (FEWER_PODS, 1));
+    assert!(cost * 3 < cost_at_first(), "{cost} is no replacement by something smaller");
+    check_every_cut_point(Script::Consolidate);
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
+fn a_crash_at_any_point_of_a_drift_gives_the_same_end() {
+    assert_eq!(play(Script::Drift, Faults::none()).0[0], PODS);
+    check_every_cut_point(Script::Drift);
+}
+
+/// What every round decides is carried out, and nothing that is promised breaks: by rounds of random clusters.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
+fn with_faults_off_no_round_of_a_random_cluster_breaks_a_promise_or_raises_the_cost() {
+    let options = Options { rates: Rates::default(), ..Options::default() };
+    for seed in 1..=20 {
+        let report = run(seed, &ADMISSION, Catalogue::kwok().types(), &options);
+        let violations: Vec<_> = report.violations.iter().map(ToString::to_string).collect();
+        assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
+    }
 }
 
 /// Runs histories with a rule broken on purpose until a checker says so.
 fn is_caught(mutation: Mutation, expected: fn(&Broken) -> bool) -> bool {
-    let options = Options { mutation: Some(mutation), disruption: true, ..Options::default() };
+    let options = Options { mutation: Some(mutation), ..Options::default() };
     (1..=20).any(|seed| {
         let report = run(seed, &ADMISSION, Catalogue::kwok().types(), &options);
         report.violations.iter().any(|violation| expected(&violation.broken))
@@ -178,6 +219,8 @@ fn pool() -> Value {
             "requirements": [
                 {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
                 {"key": "karpenter.kwok.sh/instance-cpu", "operator": "Lt", "values": ["17"]},
+                // Spot is replaced by spot only where an operator asks for it.
+                {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
             ],
             "expireAfter": "Never",
         }}},

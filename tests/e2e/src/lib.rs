@@ -40,4 +40,4 @@ pub use definitions::install;
 pub use nodes::{condition, fake_node};
 pub use patch::merge;
 pub use patience::{eventually, throughout, within};
-pub use program::Kerf;
+pub use program::{Kerf, kerf_json};

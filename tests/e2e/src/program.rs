@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use crate::eventually;
 
@@ -99,6 +100,14 @@ impl Drop for Kerf {
         // One that has ended already is no trouble.
         drop(self.kill());
     }
+}
+
+/// What the program prints for these arguments, as JSON. For commands that look at the cluster and end.
+pub fn kerf_json(arguments: &[&str]) -> Result<Value> {
+    let output = Command::new(program()?).args(arguments).args(["-o", "json"]).stdin(Stdio::null()).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "kerf {} ended with {}: {errors}", arguments.join(" "), output.status);
+    serde_json::from_slice(&output.stdout).with_context(|| format!("kerf {} printed no JSON", arguments.join(" ")))
 }
 
 /// A plain HTTP request to loopback.

@@ -31,9 +31,10 @@ pub const SHORT_WAITS: [&str; 4] = ["--garbage-collection-interval", "5s", "--re
 /// What the reference's own end-to-end suites switch on.
 pub const GATES: [&str; 2] = ["--feature-gates", "NodeRepair=true,StaticCapacity=true,CapacityBuffer=true"];
 
-/// How long a controller may work before it is killed; one after the other, so that it is hit at different steps.
+/// How long a controller may work before it is killed; one after the other, so that it is hit at different steps. The
+/// longest is long enough to choose a node: nothing is chosen in the first seconds after a start.
 const WORK: [Duration; 4] =
-    [Duration::from_millis(2500), Duration::from_secs(4), Duration::from_millis(1500), Duration::from_secs(6)];
+    [Duration::from_millis(2500), Duration::from_secs(4), Duration::from_millis(1500), Duration::from_secs(22)];
 
 /// The right to use the bed, until it is dropped.
 pub struct Turn(());

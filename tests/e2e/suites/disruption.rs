@@ -1,6 +1,7 @@
 //! Disruption on a real API server: nodes that are empty, drifted, too dear or sick are removed or replaced, replacement
 //! first, as far as budgets, windows, toggles and annotations allow.
 
+mod agreement;
 mod choice;
 mod drift;
 mod held_back;

@@ -30,6 +30,9 @@ pub struct Arguments {
     /// How many candidates the reference looks at, evenly over all
     #[arg(long, default_value_t = 50, value_name = "NODES")]
     sample: usize,
+    /// How long the reference may take to settle, in minutes of real time; 0 leaves settling out
+    #[arg(long, default_value_t = 10, value_name = "MINUTES")]
+    settle_limit: u64,
 }
 
 /// What `kerf-bench disrupt` says.
@@ -62,10 +65,26 @@ struct Theirs {
     peak_bytes: u64,
 }
 
+/// Where rounds end that follow each other until there is nothing left to do; both sides say the same of themselves.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Settled {
+    settled: bool,
+    rounds: usize,
+    commands: usize,
+    removed: usize,
+    launched: usize,
+    evictions: usize,
+    cost_before: f64,
+    cost_after: f64,
+    settle_s: f64,
+    real_ns: u64,
+}
+
 struct Figures {
     workload: String,
     ours: Ours,
     theirs: Theirs,
+    settled: Option<(Settled, Settled)>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -97,8 +116,19 @@ fn measure(workload: &str, arguments: &Arguments, directory: &Path) -> Result<Fi
     let mut command = peer::program(Program::Peer, "disruption")?;
     let sample = arguments.sample.to_string();
     let theirs = answer(command.args(["disrupt", "-sample", &sample, "-problem"]).arg(&problem))?;
+    let settled = match arguments.settle_limit {
+        0 => None,
+        minutes => {
+            eprintln!("{workload}: both, until there is nothing left to do (the reference {minutes} minutes at most)");
+            let ours = answer(bench().arg("settle").arg(&problem))?;
+            let mut command = peer::program(Program::Peer, "disruption")?;
+            let limit = format!("{minutes}m");
+            let theirs = answer(command.args(["settle", "-limit", &limit, "-problem"]).arg(&problem))?;
+            Some((ours, theirs))
+        }
+    };
     std::fs::remove_file(&problem).with_context(|| format!("cannot remove {}", problem.display()))?;
-    Ok(Figures { workload: workload.to_owned(), ours, theirs })
+    Ok(Figures { workload: workload.to_owned(), ours, theirs, settled })
 }
 
 impl Figures {
@@ -116,12 +146,28 @@ impl Figures {
         self.ours.peak_bytes as f64 / self.theirs.peak_bytes as f64
     }
 
+    /// Ours by the reference's, of where both end: cost, evictions, time.
+    fn ratios_settled(&self) -> [Option<f64>; 3] {
+        let by = |of: fn(&Settled) -> f64| {
+            let (ours, theirs) = self.settled.as_ref()?;
+            Some(of(ours) / of(theirs)).filter(|ratio| ratio.is_finite())
+        };
+        [by(|side| side.cost_after), by(|side| side.evictions as f64), by(|side| side.settle_s)]
+    }
+
     fn json(&self) -> serde_json::Value {
+        let [ratio_cost, ratio_evictions, ratio_settle] = self.ratios_settled();
+        let (ours_settled, theirs_settled) = self.settled.as_ref().map(|(ours, theirs)| (ours, theirs)).unzip();
         json!({
             "workload": self.workload,
             "round_ms": self.ours.round_ns as f64 / 1e6,
             "ratio_time": self.ratio_time(),
             "ratio_memory": self.ratio_memory(),
+            "ratio_cost": ratio_cost,
+            "ratio_evictions": ratio_evictions,
+            "ratio_settle": ratio_settle,
+            "ours_settled": ours_settled,
+            "reference_settled": theirs_settled,
             "ours": self.ours,
             "reference": self.theirs,
         })
@@ -144,7 +190,7 @@ fn shown(all: &[Figures]) -> String {
     ];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     for figures in all {
-        let Figures { workload, ours, theirs } = figures;
+        let Figures { workload, ours, theirs, settled: _ } = figures;
         rows.push(vec![
             workload.clone(),
             nanos(ours.round_ns),
@@ -159,5 +205,29 @@ fn shown(all: &[Figures]) -> String {
             ratio(Some(figures.ratio_memory())),
         ]);
     }
-    format!("{}\ntime: reference / ours, per candidate. memory: ours / reference.\n", table(&rows))
+    let mut text = format!("{}\ntime: reference / ours, per candidate. memory: ours / reference.\n", table(&rows));
+    if all.iter().any(|figures| figures.settled.is_some()) {
+        text.push_str(&format!("\n{}\n", shown_settled(all)));
+    }
+    text
+}
+
+fn shown_settled(all: &[Figures]) -> String {
+    let titles = ["workload, settled", "cost", "evictions", "time", "| reference: cost", "evictions", "time"];
+    let ratios = ["| cost", "evictions", "time (ours / reference)"];
+    let mut rows = vec![titles.into_iter().chain(ratios).map(str::to_owned).collect::<Vec<_>>()];
+    for figures in all {
+        let Some((ours, theirs)) = &figures.settled else { continue };
+        let mut row = vec![figures.workload.clone()];
+        for side in [ours, theirs] {
+            // A time that is not the end is marked.
+            let open = if side.settled { "" } else { "+, not settled" };
+            row.push(format!("${:.2}/h of {:.2}", side.cost_after, side.cost_before));
+            row.push(side.evictions.to_string());
+            row.push(format!("{} s{open}", side.settle_s));
+        }
+        row.extend(figures.ratios_settled().map(ratio));
+        rows.push(row);
+    }
+    table(&rows)
 }

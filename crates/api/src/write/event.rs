@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::api_kind::ApiKind;
 
-use super::{ApiWrite, Request, fields::time_text};
+use super::{ApiWrite, Request, Subresource, Version, fields::time_text};
 
 /// Whom dashboards know events to come from.
 const COMPONENT: &str = "karpenter";
@@ -47,6 +47,13 @@ pub fn create(event: &Event, now: Timestamp) -> ApiWrite {
         "count": 1,
     });
     ApiWrite { kind: ApiKind::EVENT, name, request: Request::Create(object) }
+}
+
+/// The same event once more: the one that is there is counted up.
+pub fn repeated(name: &ObjectName, count: u32, now: Timestamp) -> ApiWrite {
+    let body = json!({"count": count, "lastTimestamp": time_text(now)});
+    let request = Request::MergePatch { subresource: Subresource::None, version: Version::Any, body };
+    ApiWrite { kind: ApiKind::EVENT, name: name.clone(), request }
 }
 
 const fn api_kind(kind: EventKind) -> ApiKind {

@@ -29,6 +29,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing::{info, warn};
 
+use super::schedule::PolicyName;
 use crate::output::Outcome;
 use gates::Gates;
 use lenient::{Setting, lenient, lenient_bool};
@@ -72,6 +73,9 @@ pub struct Args {
     /// `podTopologySpread: {defaultConstraints: [...]}`
     #[arg(long, env = "SCHEDULER_CONFIG", default_value = "", value_name = "CONFIG")]
     scheduler_config: String,
+    /// How nodes for pending pods are chosen
+    #[arg(long, env = "SCHEDULING_POLICY", value_enum, default_value = "best", value_name = "POLICY")]
+    scheduling_policy: PolicyName,
     /// How nodes are chosen for disruption
     #[arg(long, env = "DISRUPTION_POLICY", value_enum, default_value = "best", value_name = "POLICY")]
     disruption_policy: DisruptionPolicy,
@@ -323,6 +327,7 @@ fn settings(args: &Args, provider: &KwokProvider<KubeNodes>) -> anyhow::Result<S
     }
     settings.batch_idle = args.batch_idle_duration.value.into();
     settings.batch_max = args.batch_max_duration.value.into();
+    settings.scheduling.policy = args.scheduling_policy.into();
     settings.scheduling.preferences = match args.preference_policy {
         Preferences::Respect => PreferencePolicy::Respect,
         Preferences::Ignore => PreferencePolicy::Ignore,

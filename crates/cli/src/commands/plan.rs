@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
+use kerf_cloud_kwok::class::CLASS_KIND;
 use kerf_disruption::{Candidate, Memory, Proposal, Round, Settings, Verdict, View, decide};
+use kerf_model::cloud::RepairPolicy;
 use kerf_model::price::Price;
 use kerf_scheduling::{Options, Schedule};
 use serde::Serialize;
@@ -88,7 +90,10 @@ impl DecisionArgs {
         };
         for gate in &self.gates {
             match gate {
-                GateName::NodeRepair => settings.gates.node_repair = true,
+                GateName::NodeRepair => {
+                    settings.gates.node_repair = true;
+                    settings.repair_policies = repair_policies(&cluster);
+                }
                 GateName::SpotToSpotConsolidation => settings.gates.spot_to_spot_consolidation = true,
                 GateName::StaticCapacity => settings.gates.static_capacity = true,
                 GateName::TerminateFirstDrift => settings.gates.terminate_first_drift = true,
@@ -99,6 +104,13 @@ impl DecisionArgs {
         let round = round(&cluster, &settings, options, now);
         Ok(Decided { cluster, now, schedule, round, settings, options })
     }
+}
+
+/// What the provider of the cluster's pools calls sick, where Kerf knows it.
+fn repair_policies(cluster: &Cluster) -> Vec<RepairPolicy> {
+    let mut classes = cluster.snapshot.claims().map(|claim| &claim.node.class);
+    let is_kwok = classes.any(|class| *class.group == *CLASS_KIND.group && *class.kind == *CLASS_KIND.kind);
+    if is_kwok { kerf_cloud_kwok::repair_policies() } else { Vec::new() }
 }
 
 fn round(cluster: &Cluster, settings: &Settings, scheduling: Options, now: Timestamp) -> Round {

@@ -17,8 +17,8 @@ use crate::output::{self, Outcome, ReportFormat};
 /// Show where the pending pods of a cluster would go, and why some would go nowhere
 ///
 /// Works on a dump of a cluster or on manifests, without a cluster: pods, nodes, NodeClaims, NodePools, DaemonSets,
-/// volumes and their claims. Pods that no scheduler has looked at count as unschedulable, and pools without a status as
-/// ready. Without -f the live cluster is read. Ends with 1 if a pod has no place.
+/// volumes and their claims. Pods of manifests count as unschedulable, and pools without a status as ready. Without -f the
+/// live cluster is read. Ends with 1 if a pod has no place.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

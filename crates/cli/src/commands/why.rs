@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::bail;
 use clap::ValueEnum;
 use kerf_disruption::{Proposal, Verdict};
-use kerf_model::cluster::{ConditionStatus, DoNotDisrupt, NodeClaim, ObjectName, Pod};
-use kerf_model::label;
+use kerf_model::cluster::{ConditionStatus, DoNotDisrupt, NodeClaim, ObjectName, Pod, condition_kind};
+use kerf_model::label::{self, annotation};
 use serde::Serialize;
 
 use super::plan::{Decided, DecisionArgs, MoveReport};
@@ -134,6 +134,9 @@ fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
         let message = format!("stays: its class {} is of no provider that Kerf knows", claim.node.class);
         return Answer { verdict: "not_ours".to_owned(), message, facts, ..Answer::default() };
     };
+    if *verdict == Verdict::Leaving {
+        facts.extend(still_to_come(claim));
+    }
     let of_claim = |proposal: &&Proposal| proposal.claims().any(|own| own == claim.name());
     let plan = decided.round.proposals.iter().find(of_claim).map(MoveReport::of);
     let (meaning, remedy) = match verdict {
@@ -154,6 +157,16 @@ fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
         plan,
         ..Answer::default()
     }
+}
+
+/// What keeps a claim that is on its way out.
+fn still_to_come(claim: &NodeClaim) -> impl Iterator<Item = (String, String)> {
+    let steps = [condition_kind::DRAINED, condition_kind::VOLUMES_DETACHED];
+    let waits = steps.into_iter().filter_map(|kind| claim.status.conditions.get(kind));
+    let waits = waits.filter(|step| step.status == ConditionStatus::Unknown && !step.message.is_empty());
+    let waits = waits.map(|step| ("waits for".to_owned(), step.message.to_string()));
+    let deadline = claim.meta.annotation(annotation::TERMINATION_TIMESTAMP);
+    waits.chain(deadline.map(|at| ("at most until".to_owned(), at.to_owned())))
 }
 
 fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {

@@ -111,6 +111,78 @@ fn why_says_what_a_waiting_pod_will_get() {
     assert_eq!(plan("shop/giant")["unplaced"]["pools"]["batch"]["reason"], "taint");
 }
 
+/// The controller leaves such a pod alone, so nothing may be planned for it. A pod of a manifest is another matter: no
+/// scheduler could have looked at it.
+#[test]
+fn a_node_was_planned_for_a_pod_that_no_scheduler_of_the_cluster_had_looked_at() {
+    let pod = |uid: &str| {
+        let spec = "spec: {schedulerName: nobody, containers: [{name: c, resources: {requests: {cpu: 1}}}]}";
+        let pod =
+            format!("---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p{uid}}}\n{spec}\nstatus: {{phase: Pending}}\n");
+        pool("a", "") + &pod
+    };
+    let seen = |command: &str| kerf(&format!("{command} -f - -o json")).stdin(pod(", uid: u-1")).run().json();
+    assert_eq!(seen("plan")["launches"], json!([]));
+    assert_eq!(seen("why pod p")["verdict"], "not_considered");
+    let report = kerf("plan -f - -o json").stdin(pod("")).run().json();
+    assert_eq!(report["launches"][0]["pods"], json!(["default/p"]), "of a manifest: {report}");
+}
+
+/// `is being deleted`, and nothing about the pod that had kept it for hours.
+#[test]
+fn why_did_not_say_what_keeps_a_node_that_is_on_its_way_out() {
+    let claim = "---\napiVersion: karpenter.sh/v1\nkind: NodeClaim
+metadata: {name: c, uid: u, creationTimestamp: '2026-11-16T10:00:00Z', deletionTimestamp: '2026-11-16T11:00:00Z', finalizers: [karpenter.sh/termination],
+  labels: {karpenter.sh/nodepool: a}, annotations: {karpenter.sh/nodeclaim-termination-timestamp: '2026-11-16T13:00:00Z'}}
+spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}
+status: {conditions: [{type: Drained, status: Unknown, reason: Draining, lastTransitionTime: '2026-11-16T11:00:00Z',
+  message: pod shop/db-1 is protected by karpenter.sh/do-not-disrupt}]}
+";
+    let why = kerf("why nodeclaim c -f - --at 2026-11-16T12:00:00Z").stdin(pool("a", "") + claim).run().stdout;
+    assert!(why.contains("waits for      pod shop/db-1 is protected by karpenter.sh/do-not-disrupt\n"), "{why}");
+    assert!(why.contains("at most until  2026-11-16T13:00:00Z\n"), "{why}");
+}
+
+/// The gate alone did nothing: what counts as sick is the provider's to say, and the plan did not ask.
+#[test]
+fn the_plan_knew_the_gate_of_repair_and_repaired_nothing() {
+    let times = |kinds: [&str; 3]| {
+        let condition = |kind| {
+            format!("{{type: {kind}, status: 'True', reason: {kind}, lastTransitionTime: '2026-11-16T10:00:00Z'}}")
+        };
+        kinds.map(condition).join(", ")
+    };
+    let labels = "labels: {karpenter.sh/nodepool: a, karpenter.sh/registered: 'true', karpenter.sh/initialized: 'true', node.kubernetes.io/instance-type: c-2x-amd64-linux, topology.kubernetes.io/zone: test-zone-a, karpenter.sh/capacity-type: on-demand}";
+    let sick = format!(
+        "---\napiVersion: karpenter.sh/v1\nkind: NodeClaim
+metadata: {{name: c, uid: u, creationTimestamp: '2026-11-16T10:00:00Z', finalizers: [karpenter.sh/termination], {labels}}}
+spec: {{nodeClassRef: {{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}, requirements: []}}
+status: {{providerID: kwok://sick, nodeName: sick, conditions: [{}]}}
+---\napiVersion: v1\nkind: Node
+metadata: {{name: sick, uid: v, creationTimestamp: '2026-11-16T10:00:00Z', {labels}}}
+spec: {{providerID: kwok://sick}}
+status: {{allocatable: {{cpu: 1900m, memory: 1Gi, pods: '10'}}, capacity: {{cpu: '2', memory: 1Gi, pods: '10'}},
+  conditions: [{{type: Ready, status: 'False', reason: KubeletNotReady, lastTransitionTime: '2026-11-16T11:00:00Z'}}]}}
+---\napiVersion: v1\nkind: Pod
+metadata: {{name: p, uid: w, namespace: shop, creationTimestamp: '2026-11-16T10:00:00Z'}}
+spec: {{nodeName: sick, containers: [{{name: c, resources: {{requests: {{cpu: 1}}}}}}]}}
+status: {{phase: Running}}
+",
+        times(["Launched", "Registered", "Initialized"])
+    );
+    let sick = pool("a", "") + &sick;
+    let plan = |gates: &str| {
+        let command = format!("plan -f - --at 2026-11-16T12:00:00Z -o json{gates}");
+        kerf(&command).stdin(sick.clone()).run().json()["moves"].clone()
+    };
+    assert_eq!(labels_of_moves(&plan(" --gates NodeRepair")), ["Unhealthy"]);
+    assert_eq!(labels_of_moves(&plan("")), Vec::<String>::new());
+}
+
+fn labels_of_moves(moves: &Value) -> Vec<String> {
+    moves.as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap().to_owned()).collect()
+}
+
 fn budget(budgets: &str) -> (Value, i32) {
     let text = pool("a", &format!("  disruption: {{consolidateAfter: 0s, budgets: {budgets}}}\n"));
     let run = kerf("budget a -f - --week --nodes 10 --at 2026-11-16T00:00:00Z -o json").stdin(text).run();

@@ -100,7 +100,7 @@ impl fmt::Display for KeepReason {
             Self::NotInitialized => f.write_str("the node is not initialized"),
             Self::Rebooting => f.write_str("the node is being rebooted"),
             Self::Replacement { command } => write!(f, "it was launched by command {command}, which is not done"),
-            Self::Nominated { until } => write!(f, "nominated for a pending pod until {until}"),
+            Self::Nominated { until } => write!(f, "nominated for a pending pod until {until:.0}"),
             Self::DoNotDisrupt { annotation, until } => {
                 write!(f, "blocked by the annotation {annotation} of the node{}", Until(*until))
             }
@@ -139,16 +139,16 @@ impl fmt::Display for KeepReason {
             Self::DriftDisabled { pool } => write!(f, "drifted, and drift is disabled for pool {pool}"),
             Self::OnlyWhenEmpty { pool } => write!(f, "pool {pool} consolidates only empty nodes"),
             Self::StaticPool { pool } => write!(f, "one of the replicas of the static pool {pool}"),
-            Self::NotSettled { until: Some(until) } => write!(f, "pods came or went lately, settled at {until}"),
+            Self::NotSettled { until: Some(until) } => write!(f, "pods came or went lately, settled at {until:.0}"),
             Self::NotSettled { until: None } => f.write_str("not consolidatable yet"),
-            Self::Tolerated { condition, until } => write!(f, "condition {condition} is tolerated until {until}"),
-            Self::BackedOff { pool, until } => write!(f, "drift of pool {pool} failed and waits until {until}"),
+            Self::Tolerated { condition, until } => write!(f, "condition {condition} is tolerated until {until:.0}"),
+            Self::BackedOff { pool, until } => write!(f, "drift of pool {pool} failed and waits until {until:.0}"),
             Self::Baking { pool, until } => write!(f, "pool {pool} proves its last wave{}", Until(*until)),
             Self::RolloutHalted { pool, failures } => {
                 write!(f, "the roll-out of pool {pool} halted: {failures} replacements failed to become ready")
             }
             Self::RecentlyMoved { moves, until } => {
-                write!(f, "its pods were moved to new nodes {moves} times in a row, and stay until {until}")
+                write!(f, "its pods were moved to new nodes {moves} times in a row, and stay until {until:.0}")
             }
             Self::Destination { command } => write!(f, "pods are moving here (command {command})"),
             Self::NextRound => f.write_str("could go, after others"),
@@ -212,7 +212,7 @@ struct Until(Option<Timestamp>);
 impl fmt::Display for Until {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(until) => write!(f, " until {until}"),
+            Some(until) => write!(f, " until {until:.0}"),
             None => Ok(()),
         }
     }

@@ -62,6 +62,15 @@ fn a_node_whose_command_is_under_way_counts_before_it_is_deleted() {
     );
 }
 
+/// A command was rolled back, and another node was taken before the taint had come off the first.
+#[test]
+fn a_node_counts_until_the_marks_of_its_failed_command_are_off() {
+    let pool = "type small\npool p after=Never budget=1\n";
+    let text = format!("{pool}node a pool=p left-over-marks\nnode b pool=p drifted");
+    assert_eq!(left(&text, Reason::Drifted), Allowance::AtMost(0));
+    check_nodes(&text, "b budget_spent");
+}
+
 #[test]
 fn case_4_shares_round_up_and_what_goes_or_is_broken_counts() {
     let pool = |budget: &str| format!("type small\npool p after=Never budget={budget}\n");

@@ -254,3 +254,43 @@ fn a_rebalance_recommendation_replaces_the_node_only_if_asked_to() {
     check(&format!("settings rebalance\n{text}"), "rebalance replace a -> small");
     check(&format!("settings rebalance\nwindow w action=Rebalance\n{text}"), "a maintenance_window");
 }
+
+/// Each of two nodes could be replaced within the limit, and both together could not: the claim that is not launched yet may
+/// become the larger type.
+#[test]
+fn a_claim_that_is_not_launched_takes_as_much_of_a_limit_as_it_may_become() {
+    let cluster = |more: &str| {
+        format!(
+            "type small cpu=2 memory=4Gi price=0.10
+             type large cpu=4 memory=8Gi price=0.20
+             pool p after=Never budget=100% limit:cpu=10
+             node a pool=p type=small cpu=2 drifted=2h
+             node b pool=p type=small cpu=2 drifted=1h
+             pod one on=a cpu=1.5
+             pod two on=b cpu=1.5
+             {more}"
+        )
+    };
+    check_nodes(&cluster(""), "a go drift\nb go drift");
+    check_nodes(&cluster("node c pool=p unlaunched"), "a go drift\nb next_round");
+}
+
+/// A thousand nodes drifted at once, and hardly any was replaced while the replacements of others were starting: its pod
+/// seemed to fit on one of those, which nothing may rest on yet.
+#[test]
+fn the_replacement_of_another_node_is_no_destination() {
+    for (leaving, drifted) in [("a", "b"), ("b", "a")] {
+        check_nodes(
+            &format!(
+                "type small cpu=4 price=0.10
+                 pool p after=Never budget=100%
+                 node {leaving} pool=p cpu=4 drifted under-way=new
+                 node new pool=p cpu=4 uninitialized
+                 node {drifted} pool=p cpu=4 drifted
+                 pod on-a on=a cpu=3
+                 pod on-b on=b cpu=3"
+            ),
+            &format!("{drifted} go drift"),
+        );
+    }
+}

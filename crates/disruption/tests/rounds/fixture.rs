@@ -301,13 +301,14 @@ impl<'t> Line<'t> {
                     let times = times.split(',').map(|text| fixture.now - duration(text)).collect();
                     fixture.memory.reboots.insert(Arc::from(format!("uid-{name}")), times);
                 }
-                if self.has("under-way") {
+                let replacement = self.value("under-way");
+                if self.has("under-way") || replacement.is_some() {
                     fixture.memory.running.push(Running {
                         id: ProposalId::from("running"),
                         method: Method::Drift,
                         reason: Reason::Drifted,
                         candidates: BTreeSet::from([Arc::clone(&name)]),
-                        replacements: BTreeSet::new(),
+                        replacements: replacement.into_iter().map(Arc::from).collect(),
                     });
                 }
             }
@@ -501,6 +502,9 @@ impl<'t> Line<'t> {
         }
         if let Some(since) = self.ago("drifted", now) {
             conditions.push(condition("Drifted", ConditionStatus::True, since));
+        }
+        if self.has("left-over-marks") {
+            conditions.push(condition("DisruptionReason", ConditionStatus::True, now));
         }
         if self.has("terminating") {
             conditions.push(condition("InstanceTerminating", ConditionStatus::True, now));

@@ -5,6 +5,7 @@ use kerf_model::cluster::{NodeClaim, condition_kind as kind};
 use kerf_model::effect::{Effect, Target};
 
 use super::ClaimDraft;
+use super::limit::{self, Room};
 use crate::memory::{LAUNCH_WITHIN, Launch};
 use crate::steps::{Cause, Steps};
 use crate::view::{View, later};
@@ -17,7 +18,10 @@ pub fn refusal(claim: &NodeClaim, view: View<'_>) -> Option<Cause> {
     if !claim.status.conditions.is_open(kind::LAUNCHED) {
         return None;
     }
-    match view.memory.launch(claim)? {
+    let Some(launch) = view.memory.launch(claim) else {
+        return (limit::room(claim, view) == Room::None).then_some(Cause::OverLimit);
+    };
+    match launch {
         Launch::Failed { error: LaunchError::InsufficientCapacity { message }, .. } => {
             Some(Cause::InsufficientCapacity { message: shortened(message).into() })
         }
@@ -38,6 +42,8 @@ pub fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     }
     let launch = || Steps::asking(Effect::Launch { claim: Target::from(&claim.meta) }, later(view.now, LAUNCH_WITHIN));
     match view.memory.launch(claim) {
+        // Looked at again when the provider has answered.
+        None if limit::room(claim, view) == Room::Unknown => Steps::default(),
         None => launch(),
         Some(Launch::UnderWay { since, .. }) => {
             let lost_at = later(*since, LAUNCH_WITHIN);

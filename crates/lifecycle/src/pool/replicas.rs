@@ -79,11 +79,12 @@ fn room(spec: &NodePool, count: &Headcount<'_>) -> usize {
     limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(0).saturating_sub(present))
 }
 
-/// The same names until their claims are seen: a decision made twice creates once.
+/// The same names until their claims are seen: a decision made twice creates once. A name that has gone does not come back
+/// (as long as this process remembers it).
 fn free_names(pool: &StoredPool, view: View<'_>) -> impl Iterator<Item = Arc<str>> {
     let (name, uid) = (pool.meta.name.name.clone(), pool.meta.uid.clone());
     let names = (0_u64..).map(move |slot| Arc::from(format!("{name}-{}", suffix(&uid, slot))));
-    names.filter(move |name: &Arc<str>| view.snapshot.claim(name).is_none())
+    names.filter(move |name: &Arc<str>| view.snapshot.claim(name).is_none() && !view.memory.is_used_name(name))
 }
 
 /// Five letters and digits, like the names that the API server makes up.

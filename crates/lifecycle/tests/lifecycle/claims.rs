@@ -34,6 +34,35 @@ fn the_finalizer_comes_first_then_the_launch_then_what_it_brought() {
     );
 }
 
+/// A create that arrived 27 seconds late, after another claim had been made in its place, was launched on top of the limit.
+#[test]
+fn a_claim_that_comes_when_its_pool_has_reached_its_limit_is_given_up_before_it_is_launched() {
+    let mut world = World::new(
+        "type small pool=p
+         pool p ready limits=nodes:2
+         claim a pool=p created=11:50 id=i-1 launched
+         claim b pool=p created=11:58
+         claim c pool=p created=11:59",
+    );
+    check(
+        &world.claim("b"),
+        "launch b
+         wake 12:02:00",
+    );
+    check(
+        &world.claim("c"),
+        "delete claim c
+         note c over_limit",
+    );
+    // A node that is being replaced does not count beside its replacement.
+    world.apply("claim a pool=p created=11:50 id=i-1 launched cond.DisruptionReason=True");
+    check(
+        &world.claim("c"),
+        "launch c
+         wake 12:02:00",
+    );
+}
+
 /// Case 2.
 #[test]
 fn a_claim_of_another_controllers_class_is_not_touched() {

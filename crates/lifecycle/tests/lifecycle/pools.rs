@@ -174,6 +174,19 @@ fn a_static_pool_is_filled_up_to_its_limit_and_never_twice() {
     check(&world.pool("p"), "");
 }
 
+/// Seen with terminate-first at the pool's limit: who waited for the end of a claim, by name, found its successor.
+#[test]
+fn the_successor_of_a_claim_of_a_static_pool_had_its_name() {
+    let mut world = world(&format!("{POOL} replicas=1 limits=nodes:1"));
+    let create = |world: &mut World| world.pool("p").split_whitespace().nth(2).unwrap().to_owned();
+    let first = create(&mut world);
+    check(&world.apply(&format!("claim {first} pool=p deleting=11:00")).pool("p"), "");
+    world.apply(&format!("gone claim {first}"));
+    let second = create(&mut world);
+    assert_ne!(second, first);
+    assert_eq!(create(&mut world), second, "until it is seen, the same");
+}
+
 /// Case 62, end; sheet 03 case 54.
 #[test]
 fn a_static_pool_sheds_the_nodes_that_hurt_least() {

@@ -1,5 +1,6 @@
 //! What stands before the first attempt: which pods are tried, in which order, and what each asks for.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,13 +9,14 @@ use kerf_model::cluster::{Pod, PodConstraints};
 use kerf_model::requirement::Requirements;
 use kerf_model::resources::ResourceName;
 
-use super::{KindMemo, Memo, Queued, Solver};
+use super::{HeldKind, KindMemo, Memo, Queued, Solver};
 use crate::amounts::Lists;
 use crate::intake::{check_pod, opts_out};
+use crate::known::KnownPod;
 use crate::prepared::has_rules;
-use crate::problem::{Policy, PreferencePolicy};
+use crate::problem::Policy;
 use crate::refusal::{Feature, Overall, Unplaced};
-use crate::shape::{Kind, KindSource, Relaxing, Shape};
+use crate::shape::{Kind, KindSource, Shape};
 use crate::topology::{Memberships, OwnGroups, labels_of};
 use crate::volumes::VolumeNeeds;
 
@@ -22,6 +24,7 @@ use crate::volumes::VolumeNeeds;
 struct Admitted<'q> {
     pod: &'q Arc<Pod>,
     list: usize,
+    known: Option<KnownPod>,
     volumes: Option<VolumeNeeds>,
 }
 
@@ -33,7 +36,10 @@ impl<'b> Solver<'b, '_> {
     ///
     /// O(pods × log pods); constraints are compiled once per kind.
     pub(super) fn admit(&mut self) -> VecDeque<Queued> {
+        let base = self.base;
         let mut lists = Lists::default();
+        // By request of the cluster's pods: its place among those of this question.
+        let mut of_known: BTreeMap<usize, usize> = BTreeMap::new();
         let mut checked: BTreeMap<*const PodConstraints, Result<(), Overall>> = BTreeMap::new();
         let mut admitted = Vec::with_capacity(self.question.pods.len());
         for pod in &self.question.pods {
@@ -43,13 +49,25 @@ impl<'b> Solver<'b, '_> {
                 None => checked.entry(Arc::as_ptr(&pod.constraints)).or_insert_with(|| self.examine(pod)),
             };
             let volumes = is_fit.clone().and_then(|()| self.volumes_of(pod));
+            let known = base.known.pod(pod);
             match volumes {
-                Ok(volumes) => admitted.push(Admitted { pod, list: lists.intern(&pod.requests), volumes }),
+                Ok(volumes) => {
+                    let list = match known.map(|known| base.known.shapes[known.shape as usize].shape.request) {
+                        None => lists.intern(&pod.requests),
+                        Some(request) => {
+                            *of_known.entry(request).or_insert_with(|| lists.intern(base.known.lists[request]))
+                        }
+                    };
+                    admitted.push(Admitted { pod, list, known, volumes });
+                }
                 Err(overall) => self.unplaced.push((Arc::clone(pod), Arc::new(Unplaced::overall(overall)))),
             }
         }
         self.sort(&mut admitted, &lists);
-        self.requests = lists.lists.iter().map(|list| self.base.index.asked(list)).collect();
+        self.requests = lists.lists.iter().map(|list| Cow::Owned(base.index.asked(list))).collect();
+        for (request, list) in of_known {
+            self.requests[list] = Cow::Borrowed(&base.known.requests[request]);
+        }
         self.lists = lists.lists;
         self.forget_running(&admitted);
         self.give_shapes(admitted)
@@ -101,11 +119,18 @@ impl<'b> Solver<'b, '_> {
             return;
         }
         let mut memberships = Memberships::default();
-        let all = admitted.iter().map(|one| one.pod).chain(self.unplaced.iter().map(|(pod, _)| pod));
-        let running = all.filter(|pod| pod.is_active());
-        let placed = running.filter_map(|pod| Some((pod, base.cluster.node(pod.node_name.as_deref()?)?)));
+        let turned_away = self.unplaced.iter().map(|(pod, _)| (pod, base.known.pod(pod)));
+        let all = admitted.iter().map(|one| (one.pod, one.known)).chain(turned_away);
         let mut forgotten = Vec::new();
-        for (pod, node) in placed {
+        for (pod, known) in all.filter(|(pod, _)| pod.is_active()) {
+            if let Some(KnownPod { shape, host }) = known {
+                let kind = &base.known.kinds[base.known.shapes[shape as usize].shape.kind];
+                let groups = kind.membership.counted_in.iter().chain(&kind.announces);
+                let places = host.into_iter().flat_map(|host| groups.clone().map(move |id| (*id, host)));
+                forgotten.extend(places.filter_map(|(id, host)| Some((id, base.topology.home(id, host)?))));
+                continue;
+            }
+            let Some(node) = pod.node_name.as_deref().and_then(|node| base.cluster.node(node)) else { continue };
             let labels = labels_of(node, base.supply.rules);
             for id in base.topology.counting(pod, base.cluster, &mut memberships, base.supply.rules) {
                 let place = base.topology.place_of(id, node, &labels, &base.hosts);
@@ -117,10 +142,6 @@ impl<'b> Solver<'b, '_> {
 
     fn give_shapes(&mut self, admitted: Vec<Admitted<'b>>) -> VecDeque<Queued> {
         let base = self.base;
-        let relaxing = Relaxing {
-            with_preferences: base.supply.options.preferences == PreferencePolicy::Respect,
-            with_soft_taints: base.has_soft_taints,
-        };
         let none = OwnGroups::default();
         let mut memberships = Memberships::default();
         let mut constraint_ids: BTreeMap<&PodConstraints, usize> = BTreeMap::new();
@@ -128,7 +149,23 @@ impl<'b> Solver<'b, '_> {
         let mut kinds: BTreeMap<KindKey<'b>, usize> = BTreeMap::new();
         let mut shapes: BTreeMap<Shape, usize> = BTreeMap::new();
         let mut queue = VecDeque::with_capacity(admitted.len());
-        for Admitted { pod, list, volumes } in admitted {
+        // By number among the cluster's: kinds and shapes of this question.
+        let mut of_known: (BTreeMap<usize, usize>, BTreeMap<u32, usize>) = Default::default();
+        for Admitted { pod, list, known, volumes } in admitted {
+            if let Some(KnownPod { shape: number, .. }) = known {
+                let of_kind = base.known.shapes[number as usize].shape.kind;
+                let kind = *of_known.0.entry(of_kind).or_insert_with(|| {
+                    self.kinds.push(HeldKind::Known(&base.known.kinds[of_kind]));
+                    self.kinds.len() - 1
+                });
+                let shape = *of_known.1.entry(number).or_insert_with(|| {
+                    self.shapes.push(Shape { kind, request: list });
+                    self.known.push(Some(number));
+                    self.shapes.len() - 1
+                });
+                queue.push_back(Queued { pod: Arc::clone(pod), shape, attached: None });
+                continue;
+            }
             let pointer = Arc::as_ptr(&pod.constraints);
             let constraints = *by_pointer.entry(pointer).or_insert_with(|| {
                 let next = constraint_ids.len();
@@ -152,16 +189,17 @@ impl<'b> Solver<'b, '_> {
                         own: own.unwrap_or(&none),
                         places: key.3.as_deref().unwrap_or_default(),
                     };
-                    self.kinds.push(Kind::compile(&source, relaxing, &mut self.sets, base.supply.rules));
+                    let compiled = Kind::compile(&source, base.relaxing, &mut self.sets, base.supply.rules);
+                    self.kinds.push(HeldKind::Own(Box::new(compiled)));
                     kinds.insert(key, self.kinds.len() - 1);
                     self.kinds.len() - 1
                 }
             };
             let shape = Shape { kind, request: list };
-            let known = &mut self.shapes;
             let shape = *shapes.entry(shape).or_insert_with(|| {
-                known.push(shape);
-                known.len() - 1
+                self.shapes.push(shape);
+                self.known.push(None);
+                self.shapes.len() - 1
             });
             let attached = volumes.map(|volumes| volumes.attached).filter(|attached| !attached.is_empty()).map(|own| {
                 self.attached.push(own);

@@ -93,3 +93,16 @@ fn a_claim_that_may_have_no_daemons_asks_for_none() {
         assert_eq!(planned[0].options.len(), 2);
     }
 }
+
+/// Sheet 02, §14. A LimitRange had given the daemon's pods two cpu that its template does not mention: every node was
+/// launched too small, and the daemon threw out the pod for which it was launched.
+#[test]
+fn nodes_were_launched_without_room_for_what_a_limit_range_gives_daemons() {
+    let world = "type small cpu=4\ntype large cpu=8\npool general\ndaemon logs memory=1Mi\nnode n1 cpu=4\n";
+    check(&format!("{world} pod a cpu=3\n pod f cpu=2 on=n1"), "new general [large small]: a");
+    let running = "pod old cpu=1 on=n1 owner=DaemonSet/logs created=10
+                   pod new cpu=2 on=n1 owner=DaemonSet/logs created=20
+                   pod going cpu=9 on=n1 owner=DaemonSet/logs created=30 deleting
+                   pod other cpu=1 on=n1 owner=DaemonSet created=40";
+    check(&format!("{world} {running}\n pod a cpu=3"), "new general [large]: a");
+}

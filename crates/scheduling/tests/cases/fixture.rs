@@ -207,20 +207,24 @@ impl<'t> Line<'t> {
     }
 
     fn meta(&self, name: &str, namespace: &str) -> ObjectMeta {
-        let owner = self.value("owner").map(|kind| Owner {
-            api_version: Arc::from(if kind == "Node" { "v1" } else { "apps/v1" }),
-            kind: Arc::from(kind),
-            name: Arc::from("owner"),
-            uid: Arc::from("owner"),
-            controller: true,
-            blocks_deletion: false,
+        let owner = self.value("owner").map(|owner| {
+            let (kind, name) = owner.split_once('/').unwrap_or((owner, "owner"));
+            Owner {
+                api_version: Arc::from(if kind == "Node" { "v1" } else { "apps/v1" }),
+                kind: Arc::from(kind),
+                name: Arc::from(name),
+                uid: Arc::from(format!("uid-{name}")),
+                controller: true,
+                blocks_deletion: false,
+            }
         });
+        let created = self.value("created").map_or(0, |seconds| seconds.parse().unwrap());
         ObjectMeta {
             name: ObjectName::new(namespace, name),
             uid: Arc::from(format!("uid-{name}")),
             resource_version: Arc::from("1"),
             generation: 1,
-            created: Timestamp::UNIX_EPOCH,
+            created: Timestamp::from_second(created).unwrap(),
             deleting: self.has("deleting").then_some(Timestamp::UNIX_EPOCH),
             labels: self.labels(),
             annotations: Texts::new(),

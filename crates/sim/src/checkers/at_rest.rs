@@ -83,8 +83,8 @@ fn missing_replicas(store: &Store) -> Vec<Broken> {
             let pods = store.in_namespace(Kind::Pod, &workload.name.namespace);
             let of_workload = pods.filter(|pod| pod.text(&["metadata", "labels", "app"]) == app && !pod.is_deleting());
             let there = i64::try_from(of_workload.count()).unwrap_or(i64::MAX);
-            // A StatefulSet makes its pods one after the other: one that waits holds up the rest.
-            let waits = kind == Kind::StatefulSet && there < wanted && is_any_waiting(store, workload);
+            // A StatefulSet makes and removes its pods one after the other: one that waits holds up the rest.
+            let waits = kind == Kind::StatefulSet && is_any_waiting(store, workload);
             if there != wanted && !waits {
                 broken.push(Broken::ReplicasMissing { workload: name(workload), wanted, there });
             }

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kerf_model::budget::{Allowance, Budget, BudgetText, DisruptionReason};
+use kerf_model::duration::GoDuration;
 use kerf_model::effect::{Effect, Target};
 use kerf_model::label::{self, annotation};
 use kerf_model::maintenance::Action;
@@ -52,15 +53,16 @@ impl Choices {
         }
         for act in acts {
             if let Effect::DeleteClaim(target) = &act.effect {
-                broken.extend(self.deleted(target, store, ledger));
+                broken.extend(self.deleted(target, act, store, ledger));
             }
         }
         broken
     }
 
     /// A claim that goes for a command goes after its replacements have come, and dearer ones never come to save money.
-    fn deleted(&self, target: &Target, store: &Store, ledger: &Ledger) -> Vec<Broken> {
+    fn deleted(&self, target: &Target, act: &Act, store: &Store, ledger: &Ledger) -> Vec<Broken> {
         let claim = store.get(Kind::NodeClaim, &target.name).ok().filter(|claim| *claim.uid() == *target.uid);
+        let claim = claim.filter(|claim| !must_go(claim, act, store, ledger));
         let Some(command) = claim.and_then(Command::of) else { return Vec::new() };
         let mut broken = Vec::new();
         let early = command.replacements.iter().find(|name| !self.ready.contains(**name));
@@ -148,7 +150,28 @@ impl<'a> Command<'a> {
     }
 }
 
-fn chosen_for(claim: &Object) -> Option<&str> {
+/// Whether the claim goes whatever becomes of the command: its node was deleted by somebody else, it has expired, or its
+/// instance is gone.
+fn must_go(claim: &Object, act: &Act, store: &Store, ledger: &Ledger) -> bool {
+    let Some(id) = claim.text(&["status", "providerID"]) else { return false };
+    let nodes = store.as_of(Kind::Node, act.heard(Kind::Node)).unwrap_or_default();
+    let mut nodes = nodes.iter().filter(|node| node.text(&["spec", "providerID"]) == Some(id));
+    let life = claim.text(&["spec", "expireAfter"]).and_then(|text| text.parse::<GoDuration>().ok());
+    let expires = claim.created().zip(life).map(|(created, life)| created + SignedDuration::from(life));
+    nodes.any(Object::is_deleting) || expires.is_some_and(|at| at <= act.decided) || ledger.price(id).is_none()
+}
+
+fn has_node(claim: &Object, store: &Store) -> bool {
+    let id = claim.text(&["status", "providerID"]);
+    store.all(Kind::Node).any(|node| id.is_some() && node.text(&["spec", "providerID"]) == id)
+}
+
+/// Whether a command under way replaces it.
+pub(super) fn is_replaced(claim: &Object) -> bool {
+    Command::of(claim).is_some_and(|command| command.decision == "replace")
+}
+
+pub(super) fn chosen_for(claim: &Object) -> Option<&str> {
     let mut conditions = claim.list(&["status", "conditions"]).iter();
     let condition = conditions.find(|known| known["type"] == "DisruptionReason" && known["status"] == "True")?;
     condition["reason"].as_str()
@@ -172,17 +195,17 @@ fn judge(claim: &Object, reason: &str, act: &Act, store: &Store) -> Vec<Broken> 
     let pool = pools.iter().find(|pool| *pool.name.name == *pool_name);
     if let Some(pool) = pool {
         let is_of_pool = |claim: &&Object| claim.text(&["metadata", "labels", label::NODEPOOL]) == Some(pool_name);
-        let known = heard(Kind::NodeClaim);
-        let count = |claims: &mut dyn Iterator<Item = &Object>| {
-            let counted = claims.filter(is_of_pool).filter(|claim| claim.is_condition_true("Initialized"));
-            counted.filter(|claim| !claim.is_condition_true("InstanceTerminating")).count()
-        };
         // A node that is gone since, or not heard of yet, may be counted.
-        let nodes = count(&mut known.iter()).max(count(&mut store.all(Kind::NodeClaim)));
+        let nodes = count_nodes(pool_name, &heard(Kind::NodeClaim), &heard(Kind::Node)).max({
+            let now = |kind: Kind| -> Vec<Object> { store.all(kind).cloned().collect() };
+            count_nodes(pool_name, &now(Kind::NodeClaim), &now(Kind::Node))
+        });
         let disrupted = store
             .all(Kind::NodeClaim)
             .filter(is_of_pool)
             .filter(|claim| chosen_for(claim).is_some() && !claim.is_condition_true("InstanceTerminating"))
+            // A node that is gone is not disrupted any more, whatever its claim says yet.
+            .filter(|claim| has_node(claim, store))
             .count();
         let allowed = allowance(pool, reason, nodes, act.decided);
         if allowed.is_some_and(|allowed| disrupted > allowed) {
@@ -213,6 +236,15 @@ fn judge(claim: &Object, reason: &str, act: &Act, store: &Store) -> Vec<Broken> 
         }
     }
     broken
+}
+
+/// The nodes that shares of a budget are taken of: initialised, as they say themselves, and their instances not going yet.
+fn count_nodes(pool: &str, claims: &[Object], nodes: &[Object]) -> usize {
+    let staying = claims.iter().filter(|claim| !claim.is_condition_true("InstanceTerminating"));
+    let ids: BTreeSet<&str> = staying.filter_map(|claim| claim.text(&["status", "providerID"])).collect();
+    let is = |node: &Object, key: &str, value: &str| node.text(&["metadata", "labels", key]) == Some(value);
+    let of_pool = nodes.iter().filter(|node| is(node, label::NODEPOOL, pool) && is(node, label::INITIALIZED, "true"));
+    of_pool.filter(|node| node.text(&["spec", "providerID"]).is_some_and(|id| ids.contains(id))).count()
 }
 
 /// How many nodes of the pool the strictest of its budgets leaves to this reason; `None` is any number.

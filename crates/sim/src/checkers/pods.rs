@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::ObjectName;
+use kerf_model::duration::GoDuration;
 use kerf_model::effect::Effect;
 use kerf_model::label::annotation;
 
@@ -116,7 +117,14 @@ fn is_at_deadline(pod: &Object, store: &Store, now: Timestamp) -> bool {
         claim.text(&["status", "nodeName"]) == Some(node)
             || (id.is_some() && claim.text(&["status", "providerID"]) == id)
     });
-    let mut deadlines =
-        claims.filter_map(|claim| claim.time(&["metadata", "annotations", annotation::TERMINATION_TIMESTAMP]));
+    let mut deadlines = claims.filter_map(deadline);
     deadlines.any(|deadline| now + SignedDuration::from_secs(grace) >= deadline)
+}
+
+/// By when a claim is to be gone. What its owner gave it counts from its deletion, written on it or not.
+fn deadline(claim: &Object) -> Option<Timestamp> {
+    let written = claim.time(&["metadata", "annotations", annotation::TERMINATION_TIMESTAMP]);
+    let period = claim.text(&["spec", "terminationGracePeriod"]).and_then(|text| text.parse::<GoDuration>().ok());
+    let given = claim.time(&["metadata", "deletionTimestamp"]).zip(period);
+    written.or_else(|| given.map(|(deleted, period)| deleted + SignedDuration::from(period)))
 }

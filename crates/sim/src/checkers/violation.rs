@@ -85,6 +85,17 @@ pub enum Broken {
         before: i64,
         after: i64,
     },
+    /// All pods had their places, nothing was to do but to save, and yet it got dearer; in millionths of a dollar per hour.
+    ClusterDearer {
+        before: i64,
+        after: i64,
+    },
+    /// With faults off the pods of a workload are moved to save money, again and again.
+    Flapping {
+        workload: String,
+        moved: usize,
+        pods: usize,
+    },
     TaintLeft {
         node: String,
     },
@@ -123,6 +134,8 @@ impl Broken {
             Self::ProtectedNodeChosen { .. } => "protected_node_chosen",
             Self::DeletedBeforeReplacement { .. } => "deleted_before_replacement",
             Self::CostRaised { .. } => "cost_raised",
+            Self::ClusterDearer { .. } => "cluster_dearer",
+            Self::Flapping { .. } => "flapping",
             Self::TaintLeft { .. } => "taint_left",
             Self::MarkLeft { .. } => "mark_left",
             Self::ReplacementOrphaned { .. } => "replacement_orphaned",
@@ -178,6 +191,12 @@ impl fmt::Display for Broken {
             }
             Self::CostRaised { command, before, after } => {
                 write!(f, "the command {command} was to save and costs {after} instead of {before} millionths")
+            }
+            Self::ClusterDearer { before, after } => {
+                write!(f, "nothing was to do but to save, and it costs {after} instead of {before} millionths")
+            }
+            Self::Flapping { workload, moved, pods } => {
+                write!(f, "{moved} times a pod of {workload} was moved to save money, and it has {pods}")
             }
             Self::TaintLeft { node } => write!(f, "the node {node} is tainted and does not go"),
             Self::MarkLeft { claim } => write!(f, "the claim {claim} is marked and does not go"),

@@ -8,11 +8,11 @@ use crate::world::World;
 
 const TAINT: &str = "example.com/dedicated";
 
-pub(super) fn make(world: &mut World, random: &mut Random, disruption: bool) -> Result<(), ApiError> {
+pub(super) fn make(world: &mut World, random: &mut Random) -> Result<(), ApiError> {
     let class = json!({"metadata": {"name": "default"}});
     create(world, Kind::KwokNodeClass, class)?;
     for index in 0..random.between(1, 3) {
-        create(world, Kind::NodePool, pool(index, random, disruption))?;
+        create(world, Kind::NodePool, pool(index, random))?;
     }
     for index in 0..random.between(1, 4) {
         let name = format!("web-{index}");
@@ -39,7 +39,7 @@ fn create(world: &mut World, kind: Kind, body: Value) -> Result<(), ApiError> {
 }
 
 /// The first takes every pod; the others may be limited, tainted, preferred.
-pub(super) fn pool(index: i64, random: &mut Random, disruption: bool) -> Value {
+pub(super) fn pool(index: i64, random: &mut Random) -> Value {
     let cpu = ["5", "9", "17"][usize::try_from(random.below(3)).unwrap_or(0)];
     let mut pool = json!({
         "metadata": {"name": format!("pool-{index}")},
@@ -55,7 +55,7 @@ pub(super) fn pool(index: i64, random: &mut Random, disruption: bool) -> Value {
             }},
         },
     });
-    if disruption && random.one_in(2) {
+    if random.one_in(2) {
         pool["spec"]["disruption"] = disruption_block(random);
     }
     let template = &mut pool["spec"]["template"]["spec"];

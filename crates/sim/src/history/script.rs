@@ -7,16 +7,13 @@ use super::{Stage, cluster};
 use crate::random::Random;
 use crate::store::{ApiError, DeleteOptions, Kind, Object, Part, Patch};
 
-pub(super) fn change(stage: &mut Stage, random: &mut Random, disruption: bool) -> Result<(), ApiError> {
-    // The last of the first list is the outage, which has no number of its own.
-    let draw =
-        if disruption { random.below(27) } else { Some(random.below(20)).filter(|draw| *draw < 19).unwrap_or(26) };
-    match draw {
+pub(super) fn change(stage: &mut Stage, random: &mut Random) -> Result<(), ApiError> {
+    match random.below(27) {
         0..=5 => scale(stage, random),
         6..=7 => delete(stage, Kind::Pod, random),
         8..=10 => delete(stage, Kind::Node, random),
         11..=12 => delete(stage, Kind::NodeClaim, random),
-        13 => replace_pool(stage, random, disruption),
+        13 => replace_pool(stage, random),
         14 => raise_limits(stage, random),
         15..=16 => toggle_protection(stage, random),
         17..=18 => {
@@ -48,12 +45,12 @@ fn delete(stage: &mut Stage, kind: Kind, random: &mut Random) -> Result<(), ApiE
 }
 
 /// A pool goes, and another of its name comes at once: another uid, other claims.
-fn replace_pool(stage: &mut Stage, random: &mut Random, disruption: bool) -> Result<(), ApiError> {
+fn replace_pool(stage: &mut Stage, random: &mut Random) -> Result<(), ApiError> {
     let Some(pool) = pick(stage, Kind::NodePool, random) else { return Ok(()) };
     let index = pool.name.name.rsplit('-').next().and_then(|text| text.parse().ok()).unwrap_or(0);
     let now = stage.world.now();
     stage.world.store_mut().delete(Kind::NodePool, &pool.name, &DeleteOptions::default(), now)?;
-    match stage.world.store_mut().create(Kind::NodePool, cluster::pool(index, random, disruption), now) {
+    match stage.world.store_mut().create(Kind::NodePool, cluster::pool(index, random), now) {
         // It may wait for finalizers.
         Ok(_) | Err(ApiError::AlreadyExists { .. }) => Ok(()),
         Err(error) => Err(error),

@@ -68,7 +68,10 @@ fn is_delete(one: &&Examined<'_, '_>) -> bool {
 /// Sets of nodes that can all go with nothing launched.
 fn delete_together<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
     let mut open: Vec<&Examined<'_, 'a>> = examined.iter().filter(is_delete).collect();
-    while let Some((set, moved)) = grow(plan, totals, &open, kept_back) {
+    let mut step = MAX_NODES;
+    while let Some((set, moved)) = grow(plan, totals, &open, (kept_back, step)) {
+        // The room only gets less: what did not fit a set will hardly fit the next.
+        step = set.len() * 2;
         propose(plan, set, moved);
         open.retain(|one| plan.is_open(one.at));
     }
@@ -79,12 +82,12 @@ fn grow<'c, 'a>(
     plan: &Plan<'_, 'a>,
     totals: &Totals,
     open: &[&Examined<'c, 'a>],
-    kept_back: &Tally<'a>,
+    (kept_back, step): (&Tally<'a>, usize),
 ) -> Option<(Vec<&'c Subject<'a>>, Moved)> {
     let mut set: Vec<&Subject<'a>> = Vec::new();
     let mut best: Option<Moved> = None;
     let mut tally = kept_back.clone();
-    let (mut next, mut step, mut misses) = (0, open.len().min(MAX_NODES), 0);
+    let (mut next, mut step, mut misses) = (0, step.min(open.len()).min(MAX_NODES), 0);
     while next < open.len() && set.len() < MAX_NODES && misses < MISSES {
         let mut trial = set.clone();
         let mut spent = tally.clone();
