@@ -33,7 +33,7 @@ impl<'a> Pdbs<'a> {
         }
         match *self.matching(pod) {
             [] => None,
-            [budget] if lets_go(budget, pod) || budget.disruptions_allowed > 0 => None,
+            [budget] if budget.lets_go(pod) || budget.disruptions_allowed > 0 => None,
             [budget] => Some(KeepReason::PdbBlocks { pod: pod.meta.name.clone(), pdb: budget.meta.name.clone() }),
             ref several => {
                 let pdbs = several.iter().map(|budget| budget.meta.name.clone()).collect();
@@ -44,14 +44,7 @@ impl<'a> Pdbs<'a> {
 
     /// Whether no eviction of this pod will ever be allowed, so that no place for it is needed.
     pub(crate) fn blocks_for_ever(&self, pod: &Pod, now: Timestamp) -> bool {
-        if !is_evictable(pod, now) {
-            return false;
-        }
-        match *self.matching(pod) {
-            [] => false,
-            [budget] => budget.never_allows && !lets_go(budget, pod),
-            _ => true,
-        }
+        is_evictable(pod, now) && DisruptionBudget::block_for_ever(&self.matching(pod), pod)
     }
 
     /// Adds what evicting this pod takes of its budget.
@@ -59,7 +52,7 @@ impl<'a> Pdbs<'a> {
         if !is_evictable(pod, now) {
             return;
         }
-        for budget in self.matching(pod).iter().filter(|budget| !lets_go(budget, pod)) {
+        for budget in self.matching(pod).iter().filter(|budget| !budget.lets_go(pod)) {
             *uses.entry(&budget.meta.name).or_default() += 1;
         }
     }
@@ -72,16 +65,8 @@ impl<'a> Pdbs<'a> {
 
     fn matching(&self, pod: &Pod) -> Vec<&'a DisruptionBudget> {
         let budgets = self.by_namespace.get(&*pod.meta.name.namespace).into_iter().flatten().copied();
-        let selects = |budget: &&DisruptionBudget| {
-            budget.selector.as_ref().is_some_and(|selector| selector.matches(&pod.meta.labels))
-        };
-        budgets.filter(selects).collect()
+        budgets.filter(|budget| budget.selects(pod)).collect()
     }
-}
-
-/// Whether the pod goes whatever the budget counts.
-fn lets_go(budget: &DisruptionBudget, pod: &Pod) -> bool {
-    budget.always_allows_unhealthy && pod.is_unready
 }
 
 /// Whether a drain would ask for its eviction (upstream's `IsEvictable`).

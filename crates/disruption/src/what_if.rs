@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kerf_model::cluster::{ObjectName, Pod, condition_kind as kind};
-use kerf_scheduling::{Aim, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced};
+use kerf_scheduling::{
+    Aim, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced, is_virtual,
+};
 
 use crate::subject::Subject;
 use crate::{KeepReason, LandsOn, Policy, View};
@@ -61,15 +63,14 @@ impl<'a> Simulator<'a> {
         subjects: &[Subject<'a>],
         moving: impl Fn(&Subject<'a>) -> Vec<Arc<Pod>>,
     ) -> Self {
-        let waiting = view.snapshot.pods().filter(|pod| pod.is_provisionable()).chain(view.virtual_pods).cloned();
-        let pending = view.default_spread.apply(waiting.collect(), view.snapshot).into_iter();
+        let pending = view.snapshot.pods().filter(|pod| pod.is_provisionable()).chain(view.virtual_pods).cloned();
         let (mut unsettled, mut drifted) = (BTreeSet::new(), BTreeSet::new());
         let mut taken: BTreeSet<Arc<str>> = landing(view).collect();
         let mut simulator = Self {
             view: *view,
             prepared: OnceLock::new(),
             gone: BTreeSet::new(),
-            others: pending.collect(),
+            others: view.default_spread.apply(pending.collect(), view.snapshot),
             leaving: BTreeSet::new(),
             settled: Closed::default(),
             not_drifted: Closed::default(),
@@ -174,7 +175,7 @@ impl<'a> Simulator<'a> {
             Destinations::All => &self.all,
         };
         let question = Question { reserved: ReservedMode::Fallback, ..self.question(subjects, moving, closed) };
-        judge_all(self.solve(&question), moving, self.host_buffers(subjects))
+        judge(self.solve(&question), moving, self.host_buffers(subjects))
     }
 
     /// Whether room for pods of capacity buffers goes with the nodes: then those need new room, and it costs.
@@ -190,7 +191,7 @@ impl<'a> Simulator<'a> {
         let credits = BTreeMap::from([(Arc::clone(reservation), 1)]);
         let asked = self.question(&[subject], moving, &self.all);
         let question = Question { reserved: ReservedMode::Strict, credits, ..asked };
-        judge(self.solve(&question), moving).is_ok()
+        judge(self.solve(&question), moving, false).is_ok()
     }
 
     /// Whether the pods fit on nodes that are there. What is no here is no deletion in [`ask`](Self::ask); what is yes may
@@ -236,12 +237,7 @@ impl<'a> Simulator<'a> {
 }
 
 /// What became of the pods that have to move. What becomes of others is no reason for or against.
-fn judge(schedule: Schedule, moving: &[Arc<Pod>]) -> Result<Outcome, KeepReason> {
-    judge_all(schedule, moving, false)
-}
-
-/// With what is launched for pods of capacity buffers, if their room goes too.
-fn judge_all(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Result<Outcome, KeepReason> {
+fn judge(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Result<Outcome, KeepReason> {
     let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
     let is_moving = |pod: &Arc<Pod>| names.contains(&pod.meta.name);
     let unplaced: Vec<_> = schedule.unplaced.iter().filter(|(pod, _)| is_moving(pod)).collect();
@@ -261,7 +257,7 @@ fn judge_all(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Res
         }
     }
     outcome.new_claims = schedule.new_claims;
-    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (with_buffers && kerf_scheduling::is_virtual(pod));
+    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (with_buffers && is_virtual(pod));
     outcome.new_claims.retain(|claim| claim.pods.iter().any(is_ours));
     Ok(outcome)
 }

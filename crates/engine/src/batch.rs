@@ -27,7 +27,13 @@ impl Batch {
         }
     }
 
-    pub fn closes_at(&self, idle: SignedDuration, max: SignedDuration) -> Option<Timestamp> {
+    /// When to look for places: when the batch closes, or without one when another look is wanted. That waits for an open
+    /// batch: a pool that is applied together with its pods must not cut them in two.
+    pub fn look_at(&self, retry: Option<Timestamp>, idle: SignedDuration, max: SignedDuration) -> Option<Timestamp> {
+        self.closes_at(idle, max).or(retry)
+    }
+
+    fn closes_at(&self, idle: SignedDuration, max: SignedDuration) -> Option<Timestamp> {
         let open = self.open.as_ref()?;
         let later = |start: Timestamp, wait| start.checked_add(wait).unwrap_or(Timestamp::MAX);
         Some(later(open.last_new, idle).min(later(open.since, max)))
@@ -63,5 +69,16 @@ mod tests {
         assert_eq!(batch.closes_at(IDLE, MAX), Some(at(10_000)));
         batch.close();
         assert_eq!(batch.closes_at(IDLE, MAX), None);
+    }
+
+    /// Seen with a pool and four pods in one file: three of them got a node, and the fourth another.
+    #[test]
+    fn a_pool_that_came_with_its_pods_cut_their_batch_in_two() {
+        let mut batch = Batch::default();
+        assert_eq!(batch.look_at(Some(at(5)), IDLE, MAX), Some(at(5)), "nobody else is expected");
+        batch.add(&Arc::from("a"), at(0));
+        assert_eq!(batch.look_at(Some(at(5)), IDLE, MAX), Some(at(1_000)));
+        batch.close();
+        assert_eq!(batch.look_at(None, IDLE, MAX), None);
     }
 }

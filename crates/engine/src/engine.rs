@@ -413,8 +413,7 @@ impl Engine {
 
     /// When the next round may be due.
     fn next_round(&self, now: Timestamp) -> Option<Timestamp> {
-        let closes = self.batch.closes_at(self.settings.batch_idle, self.settings.batch_max);
-        let wanted = [closes, self.retry].into_iter().flatten().min()?;
+        let wanted = self.batch.look_at(self.retry, self.settings.batch_idle, self.settings.batch_max)?;
         let holds = [
             provisioning::hold(&self.snapshot, now),
             self.expected.hold(&self.snapshot, now),

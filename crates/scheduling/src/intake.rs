@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kerf_model::cluster::{ClaimStatus, Node, NodeClaim, ObjectName, Pod, StoredPool};
+use kerf_model::cluster::{ClaimStatus, DisruptionBudget, Node, NodeClaim, ObjectName, Pod, StoredPool};
 use kerf_model::label::{self, LabelRules, LabelSyntaxError, Restricted, capacity_type};
 use kerf_model::node_pool::PoolSize;
 use kerf_model::requirement::{Expression, ExpressionError, Operator, Requirement};
@@ -75,15 +75,12 @@ pub fn is_usable(pool: &StoredPool) -> bool {
     dynamic && !pool.meta.is_deleting() && pool.status.conditions.is_true("Ready")
 }
 
-/// Protected pods and those whose budget is spent stay until their owners let them go: a node made for them now would
-/// wait for nothing.
+/// Protected pods, and those whose budget never lets one go, stay until their owners let them go: a node made for them now
+/// would wait for nothing. One whose budget is only spent for now will follow, and has its place planned with the others.
 fn may_be_moved(cluster: &ClusterSnapshot, pod: &Pod, now: Timestamp) -> bool {
-    let blocked = cluster.disruption_budgets().any(|budget| {
-        budget.disruptions_allowed == 0
-            && budget.meta.name.namespace == pod.meta.name.namespace
-            && budget.selector.as_ref().is_some_and(|selector| selector.matches(&pod.meta.labels))
-    });
-    !blocked && !pod.is_protected(now)
+    let budgets: Vec<&DisruptionBudget> =
+        cluster.disruption_budgets().map(AsRef::as_ref).filter(|budget| budget.selects(pod)).collect();
+    !DisruptionBudget::block_for_ever(&budgets, pod) && !pod.is_protected(now)
 }
 
 /// Whether the pod wants no node of any pool.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ObjectMeta, PodConstraints, Texts};
+use super::{ObjectMeta, Pod, PodConstraints, Texts};
 use crate::requirement::Expression;
 use crate::resources::ResourceList;
 use crate::selector::Selector;
@@ -27,6 +27,28 @@ pub struct DisruptionBudget {
     pub never_allows: bool,
     /// Pods that are not ready may go whatever the budget says.
     pub always_allows_unhealthy: bool,
+}
+
+impl DisruptionBudget {
+    /// Whether the pod goes whatever the budget counts.
+    pub fn lets_go(&self, pod: &Pod) -> bool {
+        self.always_allows_unhealthy && pod.is_unready
+    }
+
+    pub fn selects(&self, pod: &Pod) -> bool {
+        self.meta.name.namespace == pod.meta.name.namespace
+            && self.selector.as_ref().is_some_and(|selector| selector.matches(&pod.meta.labels))
+    }
+
+    /// Whether no eviction of this pod will ever be allowed by the budgets that select it. Several on one pod block, as the
+    /// eviction API refuses then.
+    pub fn block_for_ever(matching: &[&Self], pod: &Pod) -> bool {
+        match matching {
+            [] => false,
+            [budget] => budget.never_allows && !budget.lets_go(pod),
+            _ => true,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -294,7 +294,7 @@ impl<'t> Line<'t> {
                     meta: self.meta(self.name, namespace),
                     selector: Some(Selector::default()),
                     disruptions_allowed: allowed,
-                    never_allows: false,
+                    never_allows: self.has("never"),
                     always_allows_unhealthy: false,
                 };
                 vec![Change::DisruptionBudget(namespaced, Some(Arc::new(budget)))]

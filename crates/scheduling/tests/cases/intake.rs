@@ -57,10 +57,20 @@ fn pods_of_a_leaving_node_get_a_place_before_they_are_evicted() {
 
 /// Sheet 02, case 40.
 #[test]
-fn pods_whose_budget_is_spent_stay_where_they_are() {
+fn pods_whose_budget_never_lets_them_go_stay_where_they_are() {
     let world = format!("{WORLD} node old pool=general deleting\n pod web cpu=1 on=old\n");
-    check(&format!("{world} budget all allowed=0"), "");
+    check(&format!("{world} budget all allowed=0 never"), "");
     check(&format!("{world} budget all allowed=1"), "new general [small]: web");
+    check(&format!("{world} budget all allowed=1\n budget same allowed=1"), "");
+}
+
+/// A drain evicts one after the other: places that were planned only for those who may go now made a node for each.
+#[test]
+fn pods_whose_budget_is_spent_for_now_get_their_place_with_the_others() {
+    check(
+        &format!("{WORLD} node old pool=general deleting\n pod web cpu=100m x3 on=old\n budget all allowed=0"),
+        "new general [small]: web-0 web-1 web-2",
+    );
 }
 
 /// Sheet 02, case 94.
