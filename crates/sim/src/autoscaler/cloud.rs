@@ -72,6 +72,9 @@ pub struct Cloud {
     /// Answers under way, in the order of the questions.
     answers: BTreeMap<(Timestamp, u64), Input>,
     questions: u64,
+    /// By claim uid: what was launched for it and has ended. Asked again, a cloud names the same instance: its clients send
+    /// the claim along so that there is never a second.
+    ended: BTreeMap<Arc<str>, Launched>,
     ledger: Ledger,
 }
 
@@ -167,6 +170,7 @@ impl Cloud {
             changes: 0,
             answers: BTreeMap::new(),
             questions: 0,
+            ended: BTreeMap::new(),
             ledger: Ledger::default(),
         }
     }
@@ -182,9 +186,10 @@ impl Cloud {
     /// One instance per claim, however often it is asked for.
     pub fn launch(&mut self, target: Target, order: Option<Ordered<'_>>, fate: LaunchFate, now: Timestamp) {
         let made = self.instances.values().find(|machine| machine.is_for(&target.uid));
+        let made = made.map(|machine| &machine.answer).or_else(|| self.ended.get(&target.uid));
         let mut delay = SignedDuration::ZERO;
         let answer = match (made, order, fate) {
-            (Some(machine), ..) => Ok(machine.answer.clone()),
+            (Some(answer), ..) => Ok(answer.clone()),
             (None, _, LaunchFate::Refused(error)) => Err(error),
             // Asked for by name and uid: what was seen under the name may be another claim by now.
             (None, Some((claim, image, tags)), fate) if claim.meta.uid == target.uid => {
@@ -407,6 +412,9 @@ impl Cloud {
             self.joining.clear(&id);
             self.changes += 1;
             self.ledger.ended(&id, now);
+            if !machine.is_forgotten {
+                self.ended.insert(machine.claim_uid.clone(), machine.answer.clone());
+            }
             let name = ObjectName::of_cluster(machine.node_name.as_str());
             let lost = json!({"metadata": {"annotations": {LOST: "true"}}});
             match store.patch(Kind::Node, &name, Part::Main, &Patch::Merge(lost)) {
