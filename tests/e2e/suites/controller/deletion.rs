@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kerf_api::node_claim::NodeClaim;
 use kerf_api::node_pool::NodePool;
-use kerf_e2e::world::World;
-use kerf_e2e::{eventually, throughout};
+use kerf_e2e::world::{DRAIN_WITHIN, World};
+use kerf_e2e::{eventually, throughout, within};
 use kube::api::DeleteParams;
 use serde_json::json;
 
@@ -48,9 +48,13 @@ pub async fn a_pool_deleted_in_the_foreground_goes_last(world: &World<'_>) -> Re
     pools.delete(&world.pool, &DeleteParams::foreground()).await?;
     world.until_claim_leaves(&claim.name).await?;
     world.until_tainted(&node).await?;
-    ensure!(pools.get_opt(&world.pool).await?.is_some(), "the pool went before its claims");
+    let left = within(DRAIN_WITHIN, "the pool is gone", async || {
+        let is_gone = pools.get_opt(&world.pool).await?.is_none();
+        // Looked at after the pool, so that claims which go in between do no harm.
+        Ok(if is_gone { Some(world.claims().await?.len()) } else { None })
+    });
+    ensure!(left.await? == 0, "the pool went before its claims");
     world.until_nothing_is_left().await?;
-    eventually("the pool is gone", async || Ok(pools.get_opt(&world.pool).await?.is_none().then_some(()))).await?;
     world.clean_up().await
 }
 
