@@ -3,20 +3,32 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::command::{self, cargo};
 
-/// A name that is known is that workload; else those that contain it; else a size that is not in the list.
+/// A name that is known, or is one but for its size, is that workload; any other text means those that contain it.
 pub fn chosen(benchmark: &str, only: Option<&str>) -> Result<Vec<String>> {
     let list = command::capture(bench().args(["list", benchmark]))?;
     let all: Vec<String> = list.lines().map(str::to_owned).collect();
     let Some(only) = only else { return Ok(all) };
-    if all.iter().any(|name| name == only) {
+    let is_named =
+        all.iter().any(|name| name == only || of_any_size(name).is_some_and(|own| Some(own) == of_any_size(only)));
+    if is_named {
         return Ok(vec![only.to_owned()]);
     }
     let containing: Vec<_> = all.into_iter().filter(|name| name.contains(only)).collect();
-    Ok(if containing.is_empty() { vec![only.to_owned()] } else { containing })
+    ensure!(
+        !containing.is_empty(),
+        "no workload's name contains {only:?}: see `cargo run -p kerf-bench -- list {benchmark}`"
+    );
+    Ok(containing)
+}
+
+/// `nodes` of `nodes-200`.
+fn of_any_size(name: &str) -> Option<&str> {
+    let (kind, size) = name.rsplit_once('-')?;
+    size.parse::<u32>().is_ok().then_some(kind)
 }
 
 /// Our side, in release; built if it is not.
