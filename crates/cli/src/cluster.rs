@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use kerf_api::change::{Reader, WatchedKind};
+use kerf_api::change::{Features, Reader, WatchedKind};
 use kerf_api::manifest::Document;
 use kerf_api::provider::label_rules;
 use kerf_cloud::Catalogue;
@@ -37,6 +37,9 @@ pub struct ClusterArgs {
     catalogue: String,
 }
 
+/// What commands look at that take no feature gates.
+pub const OVERLAYS: Features = Features { node_overlays: true, capacity_buffers: false, default_spread: false };
+
 /// A cluster as far as it could be read.
 pub struct Cluster {
     pub snapshot: ClusterSnapshot,
@@ -49,10 +52,11 @@ pub struct Cluster {
 }
 
 impl ClusterArgs {
-    pub fn read(&self) -> anyhow::Result<Cluster> {
+    /// A live cluster is asked for no more than these features look at.
+    pub fn read(&self, features: Features) -> anyhow::Result<Cluster> {
         let catalogue = self.catalogue()?;
         let (objects, outcome) = if self.files.is_empty() {
-            (live_objects()?, Outcome::Fine)
+            (live_objects(features)?, Outcome::Fine)
         } else {
             let read = Input::of(self.files.clone(), self.recursive).read()?;
             let documents = read.documents.into_iter().flat_map(Document::flatten);
@@ -162,13 +166,13 @@ impl Assumed {
 }
 
 #[cfg(not(feature = "controller"))]
-fn live_objects() -> anyhow::Result<Vec<Value>> {
+fn live_objects(_: Features) -> anyhow::Result<Vec<Value>> {
     anyhow::bail!("this build knows no live clusters: give it a dump with -f")
 }
 
 #[cfg(feature = "controller")]
-fn live_objects() -> anyhow::Result<Vec<Value>> {
-    live::block_on(live::list(live::kinds()))
+fn live_objects(features: Features) -> anyhow::Result<Vec<Value>> {
+    live::block_on(live::list(live::kinds(features)))
 }
 
 #[cfg(feature = "controller")]
@@ -184,9 +188,9 @@ pub mod live {
     /// As many objects as one answer may have.
     const PAGE: u32 = 500;
 
-    pub fn kinds() -> Vec<WatchedKind> {
+    pub fn kinds(features: Features) -> Vec<WatchedKind> {
         let mut kinds: Vec<WatchedKind> = kerf_api::Provider::ALL.into_iter().flat_map(WatchedKind::all).collect();
-        kinds.push(WatchedKind::NodeOverlay);
+        kinds.extend(features.kinds());
         kinds.sort();
         kinds.dedup();
         kinds

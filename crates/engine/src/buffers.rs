@@ -12,7 +12,7 @@ use kerf_model::cluster::{
 };
 use kerf_model::effect::{BufferPatch, Effect, Target};
 use kerf_model::snapshot::ClusterSnapshot;
-use kerf_scheduling::{BufferProblem, ResolvedBuffer, Schedule, count_by_buffer, resolve};
+use kerf_scheduling::{BufferProblem, ResolvedBuffer, Schedule, count_by_buffer, resolve, virtual_pods_on_hosts};
 
 /// Buffers are looked at again this often, though nothing was heard of them.
 pub const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -54,12 +54,11 @@ impl Buffers {
 
     /// Takes in where a round put them. Pods that were in no round wait for a node that is coming.
     pub fn observe(&mut self, schedule: &Schedule) {
-        self.on_hosts.clear();
+        self.on_hosts = virtual_pods_on_hosts(schedule);
         let mut placed: BTreeMap<ObjectName, u32> = BTreeMap::new();
         for on in &schedule.on_existing {
             for (buffer, count) in count_by_buffer(&on.pods) {
                 *placed.entry(buffer).or_default() += count;
-                *self.on_hosts.entry(Arc::clone(on.host.name())).or_default() += count;
             }
         }
         for (name, buffer) in &self.resolved {

@@ -13,7 +13,7 @@ use kerf_model::cloud::{Instance, InterruptionCause};
 use kerf_model::cluster::{InstanceType, NodeOverlay, ObjectName, OfferingName, StoredPool};
 use kerf_model::effect::Effect;
 use kerf_model::snapshot::ClusterSnapshot;
-use kerf_scheduling::{Catalogues, Schedule};
+use kerf_scheduling::{Catalogues, Schedule, Waiting};
 
 use crate::agenda::{Agenda, Item};
 use crate::avoided::Avoided;
@@ -25,7 +25,7 @@ use crate::notes::DisruptionNote;
 use crate::outstanding::Outstanding;
 use crate::overlays::Overlays;
 use crate::pod_costs::PodCosts;
-use crate::provisioning::{self, Expected, Offers, PodVerdict, Waiting};
+use crate::provisioning::{self, Expected, Offers, PodVerdict};
 use crate::settings::Settings;
 
 /// Pods that still wait are looked at again this often, though nothing was heard of them.

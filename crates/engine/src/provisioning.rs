@@ -8,7 +8,7 @@ use kerf_model::cluster::{NodeClaim, ObjectName, Pod, condition_kind as kind};
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget, NewClaim, Target};
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_scheduling::{
-    Catalogues, Host, Overall, PlannedClaim, Problem, Schedule, Unplaced, is_virtual, pods_to_place, solve,
+    Catalogues, Host, Overall, PlannedClaim, Schedule, Supply, Unplaced, Waiting, is_virtual, place, pods_to_place,
 };
 
 use crate::names::claim_name;
@@ -113,54 +113,11 @@ impl Expected {
     }
 }
 
-/// What a round decides about.
-#[derive(Debug, Default)]
-pub struct Waiting {
-    pub pods: Vec<Arc<Pod>>,
-    /// Those of capacity buffers. They get what the others leave, and nobody is told of them.
-    pub virtual_pods: Vec<Arc<Pod>>,
-}
-
 /// What a round may launch.
 #[derive(Debug, Clone, Copy)]
 pub struct Offers<'a> {
     pub types: &'a Catalogues,
     pub(crate) overlays: &'a Overlays,
-}
-
-/// Places all waiting pods at once.
-///
-/// Room for pods to come must never cost a pod that is there its place. The scheduler tries pods by size and not by
-/// importance, so a schedule in which a pod lost its place to the buffers is thrown away: this round is for the pods
-/// alone, and the buffers come when those have their nodes.
-fn place(snapshot: &ClusterSnapshot, types: &Catalogues, waiting: Waiting, settings: &Settings) -> Schedule {
-    let Waiting { pods, virtual_pods } = waiting;
-    let pods = settings.default_spread.apply(pods, snapshot);
-    let virtual_pods = settings.default_spread.apply(virtual_pods, snapshot);
-    let ask = |pods: Vec<Arc<Pod>>| {
-        let problem = Problem {
-            pods,
-            excluded: BTreeSet::new(),
-            types: types.clone(),
-            rules: &settings.labels,
-            options: settings.scheduling,
-        };
-        solve(snapshot, &problem)
-    };
-    if virtual_pods.is_empty() {
-        return ask(pods);
-    }
-    let real = (!pods.is_empty()).then(|| ask(pods.clone()));
-    let both = ask(pods.into_iter().chain(virtual_pods).collect());
-    match real {
-        Some(real) if left_over(&both) > left_over(&real) => real,
-        Some(_) | None => both,
-    }
-}
-
-/// Real pods without a place.
-fn left_over(schedule: &Schedule) -> usize {
-    schedule.unplaced.iter().filter(|(pod, _)| !is_virtual(pod)).count()
 }
 
 /// Decides about all waiting pods at once.
@@ -171,7 +128,8 @@ pub fn round(
     settings: &Settings,
     now: Timestamp,
 ) -> Round {
-    let schedule = place(snapshot, offers.types, waiting, settings);
+    let supply = Supply { types: offers.types, rules: &settings.labels, options: settings.scheduling };
+    let schedule = place(snapshot, waiting, &settings.default_spread, supply);
     let mut round = Round::default();
     for on in &schedule.on_existing {
         for pod in on.pods.iter().filter(|pod| !is_virtual(pod)) {

@@ -16,6 +16,8 @@ use kerf_model::quantity::Quantity;
 use kerf_model::resources::ResourceList;
 use kerf_model::snapshot::ClusterSnapshot;
 
+use crate::Schedule;
+
 /// More pods than this are not made for one buffer: a limit with a tiny request would ask for millions.
 const MAX_PODS: u32 = 10_000;
 
@@ -147,6 +149,15 @@ pub fn is_virtual(pod: &Pod) -> bool {
 pub fn buffer_of(pod: &Pod) -> Option<ObjectName> {
     let text = |key| pod.meta.annotations.get(key).cloned();
     Some(ObjectName::new(text(annotation::BUFFER_NAMESPACE)?, text(annotation::BUFFER_NAME)?))
+}
+
+/// By node, or claim without one: how many virtual pods it has room for. Such a node is not empty.
+pub fn virtual_pods_on_hosts(schedule: &Schedule) -> BTreeMap<Arc<str>, u32> {
+    let counted = schedule.on_existing.iter().map(|on| {
+        let count = on.pods.iter().filter(|pod| is_virtual(pod)).count();
+        (Arc::clone(on.host.name()), u32::try_from(count).unwrap_or(u32::MAX))
+    });
+    counted.filter(|(_, count)| *count > 0).collect()
 }
 
 /// How many of these pods are virtual, by the buffer they belong to.

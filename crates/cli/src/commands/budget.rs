@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::why::allowed;
 use crate::clock;
-use crate::cluster::ClusterArgs;
+use crate::cluster::{ClusterArgs, OVERLAYS};
 use crate::output::{self, Outcome, ReportFormat};
 
 /// Show how many nodes of a pool may be disrupted when, and warn of budgets that do not do what they seem to
@@ -82,7 +82,7 @@ struct Warning {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let cluster = args.cluster.read()?;
+    let cluster = args.cluster.read(OVERLAYS)?;
     let Some(stored) = cluster.snapshot.pool(&args.pool) else { bail!("there is no NodePool {}", args.pool) };
     let pool = match &stored.spec {
         Ok(pool) => pool,

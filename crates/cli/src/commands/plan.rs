@@ -1,19 +1,26 @@
 //! `kerf plan`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
+use kerf_api::change::Features;
+use kerf_api::scheduler_config::default_constraints;
 use kerf_cloud_kwok::class::CLASS_KIND;
 use kerf_disruption::{Candidate, Memory, Proposal, Round, Settings, Verdict, View, decide};
 use kerf_model::cloud::RepairPolicy;
+use kerf_model::cluster::Pod;
 use kerf_model::price::Price;
-use kerf_scheduling::{Options, Schedule};
+use kerf_scheduling::{
+    DefaultSpread, Options, Schedule, Supply, Waiting, place, pods_to_place, resolve, virtual_pods_on_hosts,
+};
 use serde::Serialize;
 
-use super::schedule::{self, ClaimReport, PolicyName, UnplacedReport, short_list};
+use super::schedule::{ClaimReport, PolicyName, UnplacedReport, short_list};
 use crate::clock;
-use crate::cluster::{Cluster, ClusterArgs, class_kinds};
+use crate::cluster::{Cluster, ClusterArgs, OVERLAYS, class_kinds};
 use crate::output::{self, Outcome, ReportFormat};
 
 /// Show what Kerf would do to a cluster now, in order, and when the rest becomes possible
@@ -54,11 +61,16 @@ pub struct DecisionArgs {
     /// Feature gates to decide with, as the controller has them
     #[arg(long, value_enum, value_delimiter = ',', value_name = "GATES")]
     gates: Vec<GateName>,
+    /// What the cluster's scheduler assumes for pods that say nothing, as the controller has it
+    #[arg(long, default_value = "", value_name = "CONFIG")]
+    scheduler_config: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 enum GateName {
+    /// Room is kept free for the pods of CapacityBuffers
+    CapacityBuffer,
     /// Sick nodes are repaired; needs a provider that says when
     NodeRepair,
     /// Spot nodes are replaced by cheaper spot nodes
@@ -76,12 +88,29 @@ pub struct Decided {
     pub schedule: Schedule,
     pub round: Round,
     settings: Settings,
+    surroundings: Surroundings,
+}
+
+/// What decisions stand on besides the cluster.
+struct Surroundings {
     options: Options,
+    default_spread: DefaultSpread,
+    /// Of capacity buffers.
+    virtual_pods: Vec<Arc<Pod>>,
+    /// What the controller would remember of the schedule.
+    memory: Memory,
 }
 
 impl DecisionArgs {
     pub fn decide(&self) -> anyhow::Result<Decided> {
-        let cluster = self.cluster.read()?;
+        let constraints = default_constraints(&self.scheduler_config).context("cannot use --scheduler-config")?;
+        let default_spread = DefaultSpread { constraints };
+        let has_buffers = self.gates.contains(&GateName::CapacityBuffer);
+        let cluster = self.cluster.read(Features {
+            capacity_buffers: has_buffers,
+            default_spread: !default_spread.is_empty(),
+            ..OVERLAYS
+        })?;
         let now = self.at.unwrap_or_else(clock::now);
         let classes = class_kinds();
         let mut settings = match self.policy {
@@ -90,6 +119,8 @@ impl DecisionArgs {
         };
         for gate in &self.gates {
             match gate {
+                // What it switches on is in the surroundings.
+                GateName::CapacityBuffer => {}
                 GateName::NodeRepair => {
                     settings.gates.node_repair = true;
                     settings.repair_policies = repair_policies(&cluster);
@@ -100,9 +131,17 @@ impl DecisionArgs {
             }
         }
         let options = Options { policy: self.policy.into(), ..Options::default() };
-        let schedule = schedule::schedule(&cluster, self.policy.into(), now);
-        let round = round(&cluster, &settings, options, now);
-        Ok(Decided { cluster, now, schedule, round, settings, options })
+        let buffers = cluster.snapshot.buffers().filter(|buffer| has_buffers && !buffer.meta.is_deleting());
+        let resolved = buffers.filter_map(|buffer| resolve(buffer, &cluster.snapshot).ok());
+        let virtual_pods: Vec<_> = resolved.flat_map(|buffer| buffer.pods).collect();
+        let pods = pods_to_place(&cluster.snapshot, &BTreeSet::new(), now);
+        let waiting = Waiting { pods, virtual_pods: virtual_pods.clone() };
+        let supply = Supply { types: &cluster.types, rules: &cluster.rules, options };
+        let schedule = place(&cluster.snapshot, waiting, &default_spread, supply);
+        let memory = Memory { buffers: virtual_pods_on_hosts(&schedule), ..Memory::default() };
+        let surroundings = Surroundings { options, default_spread, virtual_pods, memory };
+        let round = round(&cluster, &settings, &surroundings, now);
+        Ok(Decided { cluster, now, schedule, round, settings, surroundings })
     }
 }
 
@@ -113,17 +152,16 @@ fn repair_policies(cluster: &Cluster) -> Vec<RepairPolicy> {
     if is_kwok { kerf_cloud_kwok::repair_policies() } else { Vec::new() }
 }
 
-fn round(cluster: &Cluster, settings: &Settings, scheduling: Options, now: Timestamp) -> Round {
-    let memory = Memory::default();
+fn round(cluster: &Cluster, settings: &Settings, surroundings: &Surroundings, now: Timestamp) -> Round {
     let view = View {
         snapshot: &cluster.snapshot,
         types: &cluster.types,
         labels: &cluster.rules,
-        scheduling,
-        default_spread: &kerf_scheduling::NO_DEFAULT_SPREAD,
-        virtual_pods: &[],
+        scheduling: surroundings.options,
+        default_spread: &surroundings.default_spread,
+        virtual_pods: &surroundings.virtual_pods,
         settings,
-        memory: &memory,
+        memory: &surroundings.memory,
         now,
     };
     decide(&view)
@@ -288,7 +326,7 @@ impl MoveReport {
 
 impl NodeReport {
     fn of(candidate: &Candidate) -> Self {
-        let text = |text: &Option<std::sync::Arc<str>>| text.as_ref().map(ToString::to_string);
+        let text = |text: &Option<Arc<str>>| text.as_ref().map(ToString::to_string);
         Self {
             claim: candidate.claim.name.to_string(),
             node: candidate.node.name.to_string(),
@@ -308,7 +346,7 @@ const MOST_MOMENTS: usize = 200;
 
 /// The next moments at which something becomes possible that is not before.
 fn later(decided: &Decided, wanted: usize) -> Vec<LaterReport> {
-    let Decided { cluster, now, settings, options, .. } = decided;
+    let Decided { cluster, now, settings, surroundings, .. } = decided;
     let end = now.checked_add(HORIZON).unwrap_or(Timestamp::MAX);
     let claims = |round: &Round| -> BTreeSet<String> {
         round.proposals.iter().flat_map(Proposal::claims).map(ToString::to_string).collect()
@@ -318,7 +356,7 @@ fn later(decided: &Decided, wanted: usize) -> Vec<LaterReport> {
     let mut found = Vec::new();
     for _ in 0..MOST_MOMENTS {
         let Some(moment) = at.filter(|moment| *moment <= end && found.len() < wanted) else { break };
-        let round = round(cluster, settings, *options, moment);
+        let round = round(cluster, settings, surroundings, moment);
         let is_new = |proposal: &&Proposal| proposal.claims().any(|claim| !before.contains(&**claim));
         let moves: Vec<MoveReport> = round.proposals.iter().filter(is_new).map(MoveReport::of).collect();
         if !moves.is_empty() {

@@ -11,7 +11,7 @@ use kerf_scheduling::{Options, PlannedClaim, Policy, Problem, Schedule, Unplaced
 use serde::Serialize;
 
 use crate::clock;
-use crate::cluster::{Cluster, ClusterArgs};
+use crate::cluster::{Cluster, ClusterArgs, OVERLAYS};
 use crate::output::{self, Outcome, ReportFormat};
 
 /// Show where the pending pods of a cluster would go, and why some would go nowhere
@@ -59,7 +59,7 @@ impl From<PolicyName> for Policy {
 const NAMES_SHOWN: usize = 3;
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let cluster = args.cluster.read()?;
+    let cluster = args.cluster.read(OVERLAYS)?;
     let schedule = schedule(&cluster, args.policy.into(), clock::now());
     let report = Report::of(&schedule, &cluster);
     match args.output {
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Where pods that need a place would go now.
-pub fn schedule(cluster: &Cluster, policy: Policy, now: Timestamp) -> Schedule {
+fn schedule(cluster: &Cluster, policy: Policy, now: Timestamp) -> Schedule {
     let problem = Problem {
         pods: pods_to_place(&cluster.snapshot, &BTreeSet::new(), now),
         excluded: BTreeSet::new(),

@@ -179,6 +179,48 @@ status: {{phase: Running}}
     assert_eq!(labels_of_moves(&plan("")), Vec::<String>::new());
 }
 
+#[test]
+fn the_plan_keeps_the_room_of_buffers_where_their_gate_is_on() {
+    let buffer = "---\napiVersion: v1\nkind: PodTemplate\nmetadata: {name: shape, namespace: shop}
+template: {spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}
+---\napiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: room, namespace: shop}
+spec: {podTemplateRef: {name: shape}, replicas: 2}
+";
+    let launched = |gates: &str| {
+        let command = format!("plan -f - --at 2026-11-16T12:00:00Z -o json{gates}");
+        let report = kerf(&command).stdin(pool("a", "") + buffer).run().json();
+        report["launches"].as_array().unwrap().iter().map(|one| one["pods"].as_array().unwrap().len()).sum::<usize>()
+    };
+    assert_eq!(launched(""), 0);
+    assert_eq!(launched(" --gates CapacityBuffer"), 2);
+}
+
+#[test]
+fn the_plan_spreads_pods_as_the_scheduler_would_by_default() {
+    let replica_set = "---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web, namespace: shop, uid: r}
+spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: []}}}
+";
+    let pod = |number| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod
+metadata: {{name: p{number}, namespace: shop, labels: {{app: web}},
+  ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: r, controller: true}}]}}
+spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 100m}}}}}}]}}\n"
+        )
+    };
+    let text = pool("a", "") + replica_set + &(0..3).map(pod).collect::<String>();
+    let launched = |config: &[&str]| {
+        let report = kerf("plan -f - -o json").args(config).stdin(text.clone()).run().json();
+        report["launches"].as_array().unwrap().len()
+    };
+    let defaults = "podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}";
+    assert_eq!(launched(&[]), 1);
+    assert_eq!(launched(&["--scheduler-config", defaults]), 3);
+    let wrong =
+        kerf("plan -f - -o json").args(&["--scheduler-config", "podTopologySpread: 7"]).stdin(text.clone()).exits(2);
+    assert!(wrong.stderr.contains("--scheduler-config"), "{}", wrong.stderr);
+}
+
 fn labels_of_moves(moves: &Value) -> Vec<String> {
     moves.as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap().to_owned()).collect()
 }

@@ -33,6 +33,12 @@ pub fn kerf(arguments: &str) -> Kerf {
 }
 
 impl Kerf {
+    /// Arguments with blanks in them.
+    pub fn args(mut self, arguments: &[&str]) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
     pub fn stdin(mut self, input: impl AsRef<[u8]>) -> Self {
         self.stdin = input.as_ref().to_vec();
         self
