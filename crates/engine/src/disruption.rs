@@ -84,7 +84,7 @@ pub struct Disruption {
     /// Replacements that came too late for their commands, and until when they are kept.
     late: BTreeMap<Arc<str>, Timestamp>,
     patience: Patience,
-    /// Events of rounds, until when they are not sent again: a round repeats what still holds.
+    /// Events, until when they are not sent again: rounds and commands repeat what still holds.
     said: BTreeMap<(Arc<str>, &'static str, String), Timestamp>,
 }
 
@@ -245,6 +245,10 @@ impl Disruption {
             // What has just been started wants its marks now.
             self.write_marks(&mut done);
         }
+        done.effects.retain(|effect| match effect {
+            Effect::Publish(event) => self.is_news(event, facts.now),
+            _ => true,
+        });
         done
     }
 
@@ -364,7 +368,7 @@ impl Disruption {
         }
         let mut round = decide(&view(facts, &self.memory));
         let events = std::mem::take(&mut round.events);
-        done.effects.extend(events.into_iter().filter(|event| self.is_news(event, facts.now)).map(publish));
+        done.effects.extend(events.into_iter().map(publish));
         let proposals = round.proposals.clone();
         self.round = round;
         done.told.push(DisruptionNote::Looked);

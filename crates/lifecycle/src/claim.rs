@@ -15,6 +15,7 @@ pub mod drift;
 pub mod expiration;
 mod finalize;
 pub mod health;
+mod hold;
 mod hydration;
 mod initialization;
 mod interruption;
@@ -28,6 +29,7 @@ pub mod reparenting;
 
 pub(crate) use draft::ClaimDraft;
 pub(crate) use finalize::{Ending, end_instance};
+pub use hold::Hold;
 
 /// What a claim wants next (upstream: `nodeclaim.lifecycle` and the controllers around it).
 ///

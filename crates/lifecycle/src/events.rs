@@ -6,7 +6,7 @@ use kerf_model::cluster::{Node, NodeClaim, ObjectMeta, Pod};
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget};
 use kerf_model::snapshot::ClusterSnapshot;
 
-use crate::claim::expiration::Hold;
+use crate::claim::Hold;
 use crate::claim::health::TooManySick;
 use crate::claim::reboot::RebootFailure;
 use crate::claim::reparenting::Obstacle;

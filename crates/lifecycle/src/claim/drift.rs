@@ -13,7 +13,7 @@ use kerf_model::effect::{Effect, Target};
 use kerf_model::label::annotation;
 use kerf_model::requirement::{Incompatible, Requirements, UndefinedKeys};
 
-use super::ClaimDraft;
+use super::{ClaimDraft, Hold};
 use crate::events;
 use crate::memory::ANSWER_WITHIN;
 use crate::steps::Steps;
@@ -138,7 +138,7 @@ fn update_instance(draft: &mut ClaimDraft<'_>, found: &CloudDrift, view: View<'_
         return Some(Steps::of(told));
     }
     draft.conditions.remove(kind::DRIFTED);
-    if let Some(hold) = in_place::hold(claim, view) {
+    if let Some(hold) = Hold::of_drift(claim, view) {
         return Some(wait_for(draft, &hold));
     }
     if known.is_some_and(|known| known.done.is_some()) {
@@ -154,16 +154,9 @@ fn update_instance(draft: &mut ClaimDraft<'_>, found: &CloudDrift, view: View<'_
     }
 }
 
-fn wait_for(draft: &mut ClaimDraft<'_>, hold: &in_place::Hold) -> Steps {
+fn wait_for(draft: &mut ClaimDraft<'_>, hold: &Hold) -> Steps {
     in_place::tell_held(draft, hold);
-    match hold {
-        in_place::Hold::Window { until: Some(until), .. } => Steps::waiting_until(*until),
-        // A change of the pool or the window brings us back.
-        in_place::Hold::Window { until: None, .. }
-        | in_place::Hold::PoolDisabled
-        | in_place::Hold::DisruptionOff
-        | in_place::Hold::DriftOff => Steps::default(),
-    }
+    hold.wait()
 }
 
 fn mark(draft: &mut ClaimDraft<'_>, reason: &DriftReason) {

@@ -8,15 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use jiff::Timestamp;
 use kerf_model::cluster::{Node, NodeClaim, PodConstraints, StoredPool, condition_kind as kind};
 use kerf_model::effect::{Effect, MetaPatch, NodePatch, Target};
 use kerf_model::label::annotation;
-use kerf_model::maintenance::Action;
 use kerf_model::snapshot::ClusterSnapshot;
 
 use super::fields::{ANNOTATIONS, LABELS};
-use crate::claim::ClaimDraft;
+use crate::claim::{ClaimDraft, Hold};
 use crate::field_hashes::FieldHashes;
 use crate::pool::stamp;
 use crate::steps::Steps;
@@ -39,15 +37,6 @@ pub struct Update {
     /// `None` takes it away.
     pub annotations: BTreeMap<Arc<str>, Option<Arc<str>>>,
     pub fields: Vec<String>,
-}
-
-/// Who holds it back. It happens at once when the hold ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hold {
-    PoolDisabled,
-    DisruptionOff,
-    DriftOff,
-    Window { name: Arc<str>, until: Option<Timestamp> },
 }
 
 /// Why a node cannot be changed as it runs.
@@ -95,7 +84,8 @@ pub fn judge(claim: &NodeClaim, pool: &StoredPool, view: View<'_>) -> InPlace {
     }
     match update(claim, pool, view) {
         Err(why) => InPlace::Replace(why),
-        Ok(update) => match hold(claim, view) {
+        // Windows and switches of drift hold back changes in place too.
+        Ok(update) => match Hold::of_drift(claim, view) {
             Some(hold) => InPlace::Held(hold),
             None => InPlace::Update(update),
         },
@@ -137,31 +127,6 @@ pub(super) fn tell(draft: &mut ClaimDraft<'_>, what: &str) {
 /// Says why it waits.
 pub(super) fn tell_held(draft: &mut ClaimDraft<'_>, hold: &Hold) {
     draft.conditions.set_false(kind::IN_PLACE_UPDATED, "Held", &format!("a change in place waits: {hold}"));
-}
-
-/// Windows and switches of drift hold back changes in place too.
-pub(super) fn hold(claim: &NodeClaim, view: View<'_>) -> Option<Hold> {
-    let pool = claim.pool().and_then(|name| view.snapshot.pool(name)).and_then(|pool| pool.spec.as_ref().ok());
-    if let Some(pool) = pool {
-        if pool.disabled {
-            return Some(Hold::PoolDisabled);
-        }
-        if !pool.disruption.enabled {
-            return Some(Hold::DisruptionOff);
-        }
-        if !pool.disruption.drift_enabled {
-            return Some(Hold::DriftOff);
-        }
-    }
-    let node = view.snapshot.nodes_of(claim).next();
-    let labels = node.map_or(&claim.meta.labels, |node| &node.meta.labels);
-    let windows = view.snapshot.maintenance_windows();
-    let denying = windows.filter(|window| window.denies(Action::Drift, labels, view.now));
-    // All must allow it, so the one that ends last is the one to name.
-    let last = denying
-        .map(|window| (window.next_transition(view.now), window))
-        .max_by_key(|(until, window)| (until.unwrap_or(Timestamp::MAX), window.name.clone()));
-    last.map(|(until, window)| Hold::Window { name: window.name.clone(), until })
 }
 
 /// What would have to be changed, if all of it can be.
@@ -238,18 +203,6 @@ fn keys(rules: &PodConstraints) -> impl Iterator<Item = &Arc<str>> {
     let near = plain.chain(weighted.map(|weighted| &weighted.term)).map(|term| &term.topology_key);
     let selected = rules.node_selector.iter().map(|(key, _)| key);
     selected.chain(terms).chain(rules.spread.iter().map(|spread| &spread.topology_key)).chain(near)
-}
-
-impl fmt::Display for Hold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PoolDisabled => f.write_str("its pool is disabled"),
-            Self::DisruptionOff => f.write_str("its pool has disruption switched off"),
-            Self::DriftOff => f.write_str("its pool has drift switched off"),
-            Self::Window { name, until: Some(until) } => write!(f, "by maintenance window {name} until {until}"),
-            Self::Window { name, until: None } => write!(f, "by maintenance window {name}"),
-        }
-    }
 }
 
 impl NotInPlace {
