@@ -36,16 +36,30 @@ pub struct Bound {
     pub impossible_pods: usize,
     /// Whether a better linear relaxation does not exist, up to a ten-thousandth.
     pub is_exact: bool,
+    /// Whether pods and nodes are whole in it, and no better such bound exists: then it is as tight as bounds by prices get.
+    pub is_whole: bool,
+    /// The same for answers with no more nodes than were asked about; without whole pods and nodes no higher.
+    pub cost_per_hour_at_nodes: f64,
     pub took_ms: u64,
 }
 
-pub fn bound(problem: &Problem) -> Bound {
+/// What no answer costs less than, and no answer with at most `most_nodes` nodes to launch.
+pub fn bound(problem: &Problem, most_nodes: Option<usize>) -> Bound {
     let start = Instant::now();
     let (model, impossible_pods) = Model::new(problem);
     let (linear, is_exact, prices) = best(&model);
-    let cost_per_hour = whole::bound(&model, prices, linear);
+    let whole = whole::bound(&model, &prices, linear, None);
+    let most_nodes = most_nodes.map(|nodes| nodes as f64);
+    let at_nodes = most_nodes.map_or(whole.cost, |_| whole::bound(&model, &prices, whole.cost, most_nodes).cost);
     let took_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Bound { cost_per_hour, impossible_pods, is_exact, took_ms }
+    Bound {
+        cost_per_hour: whole.cost,
+        impossible_pods,
+        is_exact,
+        is_whole: whole.is_best,
+        cost_per_hour_at_nodes: at_nodes,
+        took_ms,
+    }
 }
 
 fn best(model: &Model) -> (f64, bool, Prices) {

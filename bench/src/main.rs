@@ -50,7 +50,12 @@ enum Task {
     /// Disrupt the nodes of a problem file until there is nothing left to do, and print where that ends, as JSON
     Settle { problem: PathBuf },
     /// Print what no answer to the problem can cost less than, as JSON
-    Bound { problem: PathBuf },
+    Bound {
+        problem: PathBuf,
+        /// And for answers with at most so many nodes to launch
+        #[arg(long)]
+        nodes: Option<usize>,
+    },
 }
 
 fn main() -> Result<()> {
@@ -81,8 +86,8 @@ fn main() -> Result<()> {
         Task::Settle { problem } => {
             println!("{}", serde_json::to_string(&settle::settle(Problem::read(&problem)?)?)?);
         }
-        Task::Bound { problem } => {
-            println!("{}", serde_json::to_string(&bound::bound(&Problem::read(&problem)?))?);
+        Task::Bound { problem, nodes } => {
+            println!("{}", serde_json::to_string(&bound::bound(&Problem::read(&problem)?, nodes))?);
         }
     }
     Ok(())

@@ -69,8 +69,11 @@ fn the_real_cluster_has_the_size_that_it_is_named_for() {
 fn answers_are_valid_and_cost_no_less_than_the_bound() {
     for name in SMALL {
         let problem = problem(name);
-        let bound = bound(&problem);
+        let (best, _) = measure(&problem, Policy::Best, 1);
+        let bound = bound(&problem, Some(best.nodes));
         assert_eq!(bound.impossible_pods, 0, "{name}");
+        assert!(bound.cost_per_hour <= bound.cost_per_hour_at_nodes, "{name}: {bound:?}");
+        assert!(bound.cost_per_hour_at_nodes <= best.cost_per_hour, "{name}: {bound:?}, {best:?}");
         assert!(bound.cost_per_hour > 0.0, "{name}");
         for policy in [Policy::Best, Policy::Compatible] {
             let (measured, schedule) = measure(&problem, policy, 1);
@@ -94,7 +97,7 @@ fn the_bound_is_below_the_best_of_all_answers_and_not_far_from_it() {
     };
     let least = partitions(&pods).into_iter().map(|parts| parts.iter().map(|part| price(part).micros()).sum());
     let least = dollars(Price::from_micros(least.min().unwrap()));
-    let bound = bound(&problem).cost_per_hour;
+    let bound = bound(&problem, None).cost_per_hour;
     assert!(bound <= least && bound > 0.5 * least, "{bound} for {least}");
 }
 

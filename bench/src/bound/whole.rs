@@ -18,56 +18,79 @@ const ROUNDS: usize = 40;
 const MOST_STEPS: usize = 200_000;
 const TOLERANCE: f64 = 1e-6;
 
-/// A bound that is at least `least`, which the prices `start` gave.
-pub(super) fn bound(model: &Model, start: Prices, least: f64) -> f64 {
+/// A bound that holds for pods and nodes that are whole.
+pub(super) struct Whole {
+    pub cost: f64,
+    /// Whether no better bound of this kind exists.
+    pub is_best: bool,
+}
+
+/// A bound that is at least `least`, which the prices `start` gave, for answers with at most so many nodes.
+///
+/// Where nodes are few, room on them is dearer than what they cost: each pays a premium, which all of them together get
+/// back. Fair is then what pays no more than price and premium.
+pub(super) fn bound(model: &Model, start: &Prices, least: f64, most_nodes: Option<f64>) -> Whole {
+    let mut best = Whole { cost: least, is_best: false };
     // Room that is there already would have to be packed too.
     if model.shapes.len() > MOST_SHAPES || !model.existing.is_empty() {
-        return least;
+        return best;
     }
-    let (mut best, mut prices) = (least, start);
+    let (mut prices, mut premium) = (Prices(start.0.clone()), 0.0);
     let mut packings: Vec<(f64, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
         let mut excess = 1.0_f64;
-        let mut is_new = false;
+        let (mut is_new, mut is_complete) = (false, true);
         for column in model.whole.iter().filter(|column| column.price > 0.0) {
             let found = Search::new(model, &prices, &column.room).run();
-            excess = excess.max(found.at_most / column.price);
-            if found.value > column.price * (1.0 + TOLERANCE) {
+            let fair = column.price + premium;
+            excess = excess.max(found.at_most / fair);
+            is_complete &= found.at_most <= found.value;
+            if found.value > fair * (1.0 + TOLERANCE) {
                 packings.push((column.price, found.packing));
                 is_new = true;
             }
         }
         let all: f64 = model.shapes.iter().zip(&prices.0).map(|(shape, price)| shape.count * price).sum();
+        let returned = premium * most_nodes.unwrap_or_default();
         // A hair less, for the rounding of floating point.
-        best = best.max(all / excess * (1.0 - 1e-9));
+        best.cost = best.cost.max(all / excess * (1.0 - 1e-9) - returned);
         // The first prices are fair to more than there is, and are only a start.
         if round > 0 && !is_new {
+            best.is_best = is_complete;
             break;
         }
-        let Some(next) = propose(model, &packings) else { break };
-        prices = next;
+        let Some(next) = propose(model, &packings, most_nodes) else { break };
+        (prices, premium) = next;
     }
     best
 }
 
-/// Prices that are fair to the packings and pay as much as possible.
-fn propose(model: &Model, packings: &[(f64, Vec<f64>)]) -> Option<Prices> {
+/// Prices that are fair to the packings and pay as much as possible, and the premium of a node.
+fn propose(model: &Model, packings: &[(f64, Vec<f64>)], most_nodes: Option<f64>) -> Option<(Prices, f64)> {
     let mut program = Program::new(OptimizationDirection::Maximize);
     program.set_time_limit(PATIENCE);
-    // Nobody pays more than for a node alone.
-    let alone = |shape: usize| {
-        let columns = model.whole.iter().filter(|column| column.room.admits.binary_search(&shape).is_ok());
-        columns.map(|column| column.price).fold(f64::INFINITY, f64::min)
-    };
-    let paid: Vec<_> =
-        model.shapes.iter().enumerate().map(|(at, shape)| program.add_var(shape.count, (0.0, alone(at)))).collect();
+    let dearest = model.whole.iter().map(|column| column.price).fold(0.0, f64::max);
+    let most = most_nodes.map_or(0.0, |_| dearest);
+    let premium = program.add_var(-most_nodes.unwrap_or_default(), (0.0, most));
+    let paid: Vec<_> = model.shapes.iter().map(|shape| program.add_var(shape.count, (0.0, f64::INFINITY))).collect();
+    for (at, paid) in paid.iter().enumerate() {
+        // Nobody pays more than for a node alone.
+        let columns = model.whole.iter().filter(|column| column.room.admits.binary_search(&at).is_ok());
+        let alone = columns.map(|column| column.price).fold(f64::INFINITY, f64::min);
+        let mut own = LinearExpr::empty();
+        own.add(*paid, 1.0);
+        own.add(premium, -1.0);
+        program.add_constraint(own, ComparisonOp::Le, alone);
+    }
     for (price, packing) in packings {
         let mut sum = LinearExpr::empty();
         packing.iter().zip(&paid).filter(|(count, _)| **count > 0.0).for_each(|(count, paid)| sum.add(*paid, *count));
+        sum.add(premium, -1.0);
         program.add_constraint(sum, ComparisonOp::Le, *price);
     }
     let solution = program.solve().ok()?.into_solution().ok()?;
-    Some(Prices(paid.iter().map(|price| solution.var_value(*price).max(0.0)).collect()))
+    let prices = Prices(paid.iter().map(|price| solution.var_value(*price).max(0.0)).collect());
+    Some((prices, solution.var_value(premium).max(0.0)))
 }
 
 /// The search for what pays most on one node.

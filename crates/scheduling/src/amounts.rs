@@ -163,6 +163,13 @@ fn fingerprint(list: &ResourceList) -> u64 {
     })
 }
 
+impl From<Vec<i64>> for Amounts {
+    /// In the order of the index.
+    fn from(amounts: Vec<i64>) -> Self {
+        Self(amounts.into())
+    }
+}
+
 fn clamp(amount: i128) -> i64 {
     i64::try_from(amount.clamp(-MOST, MOST)).unwrap_or(i64::MAX)
 }

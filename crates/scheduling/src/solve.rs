@@ -14,6 +14,7 @@ mod improve;
 mod on_claim;
 mod on_host;
 mod open;
+mod repack;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! Cheaper, with the same rules: pods move between planned claims while that saves money.
+//! Cheaper, with the same rules: claims that are alike are packed anew, then pods move one by one between all claims.
 //!
 //! A claim costs what its cheapest type costs. Taking a pod away may let a claim become a cheaper type, or vanish;
 //! another claim may have room for it that is paid for already, or that costs less than is saved. Every move saves, so
@@ -16,9 +16,7 @@ use crate::bits::Bits;
 use crate::refusal::TopologyRule;
 use crate::sets::SetId;
 
-/// Passes end when one saves less than a thousandth, and then at the latest. Measured: the third finds next to nothing.
-const MAX_PASSES: usize = 3;
-/// How many other claims one pod is compared with in a pass.
+/// How many other claims one pod is compared with.
 const MAX_COMPARED: usize = 256;
 /// Of those, how many are looked at closely.
 const MAX_TRIED: usize = 6;
@@ -38,35 +36,35 @@ struct Moves {
 }
 
 impl Solver<'_, '_> {
-    /// O(passes × pods × (types + compared claims)).
+    /// O(pods × (types + compared claims)), and what [`repack`](Self::repack) takes. One pass: a second finds less than a
+    /// thousandth.
     pub(super) fn improve(&mut self) {
-        let worths = (0..self.claims.len()).map(|at| self.worth_if_free(at)).collect();
         let levels = self.kinds.iter().flat_map(|kind| &kind.levels);
         let groups = levels.flat_map(|level| &level.rules).map(|rule| rule.group.index());
         let ruled = Bits::of(self.base.topology.groups.len(), groups);
+        self.repack(&ruled);
+        let worths = (0..self.claims.len()).map(|at| self.worth_if_free(at)).collect();
         let mut moves = Moves { worths, ruled };
-        for _ in 0..MAX_PASSES {
-            let before: i64 = moves.worths.iter().flatten().map(|worth| worth.price.micros()).sum();
-            let saved: i64 = (0..self.claims.len()).map(|at| self.shrink(at, &mut moves)).sum();
-            if saved.saturating_mul(1000) < before || saved == 0 {
-                break;
-            }
-        }
+        (0..self.claims.len()).for_each(|at| self.shrink(at, &mut moves));
     }
 
-    /// Claims with ports, volumes, reservations or a wanted number of values stay as they are.
     fn worth_if_free(&mut self, at: usize) -> Option<Worth> {
-        let claim = &self.claims[at];
-        let is_tied = !claim.ports.is_empty()
-            || !claim.attached.is_empty()
-            || claim.held.is_some()
-            || self.base.templates[claim.template].has_min_values;
-        if is_tied {
+        if self.is_tied(at) {
             return None;
         }
+        let claim = &self.claims[at];
         let (template, set, types) = (claim.template, claim.set, claim.types.clone());
         let requests = claim.requests.clone();
         self.worth(template, set, &requests, Some(&types))
+    }
+
+    /// Claims with ports, volumes, reservations or a wanted number of values stay as they are.
+    pub(super) fn is_tied(&self, at: usize) -> bool {
+        let claim = &self.claims[at];
+        !claim.ports.is_empty()
+            || !claim.attached.is_empty()
+            || claim.held.is_some()
+            || self.base.templates[claim.template].has_min_values
     }
 
     /// Of the cheapest type that has room, of some or of all that do for the set.
@@ -82,27 +80,23 @@ impl Solver<'_, '_> {
         Some(Worth { price: *price, slack: room.zip(requests.as_slice()).map(|(room, own)| room - own).collect() })
     }
 
-    /// Moves pods away while that saves. The answer is what was saved, in micro-dollars.
-    fn shrink(&mut self, from: usize, moves: &mut Moves) -> i64 {
-        let mut saved = 0;
+    /// Moves pods away while that saves.
+    fn shrink(&mut self, from: usize, moves: &mut Moves) {
         let mut nth = 0;
         while nth < self.claims[from].pods.len() {
             let Some(own) = moves.worths[from].clone() else { break };
             let shape = self.claims[from].pods[nth].shape;
-            match self.move_one(from, nth, &own, moves) {
-                Some(gain) => saved += gain,
+            if self.move_one(from, nth, &own, moves).is_none() {
                 // Pods alike would fare alike.
-                None => {
-                    while nth < self.claims[from].pods.len() && self.claims[from].pods[nth].shape == shape {
-                        nth += 1;
-                    }
+                while nth < self.claims[from].pods.len() && self.claims[from].pods[nth].shape == shape {
+                    nth += 1;
                 }
             }
         }
-        saved
     }
 
-    fn move_one(&mut self, from: usize, nth: usize, own: &Worth, moves: &mut Moves) -> Option<i64> {
+    /// `None` if there is nowhere to go that saves.
+    fn move_one(&mut self, from: usize, nth: usize, own: &Worth, moves: &mut Moves) -> Option<()> {
         let queued = self.claims[from].pods[nth].clone();
         let (template, set) = (self.claims[from].template, self.claims[from].set);
         let request = self.request_of(queued.shape).clone();
@@ -136,11 +130,10 @@ impl Solver<'_, '_> {
             if let Some((set, types, grown)) = self.grown(to, attempt)
                 && grown.price.micros() - before < gain
             {
-                let net = gain - (grown.price.micros() - before);
                 self.shift((from, nth), to, (set, types), &rest);
                 moves.worths[from] = after;
                 moves.worths[to] = Some(grown);
-                return Some(net);
+                return Some(());
             }
             if tried == MAX_TRIED {
                 break;
@@ -221,7 +214,7 @@ impl Solver<'_, '_> {
         self.retype(to, set, types);
     }
 
-    fn retype(&mut self, at: usize, set: SetId, types: Bits) {
+    pub(super) fn retype(&mut self, at: usize, set: SetId, types: Bits) {
         let claim = &mut self.claims[at];
         claim.set = set;
         claim.types = types;

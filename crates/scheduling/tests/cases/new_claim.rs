@@ -3,7 +3,7 @@ use std::sync::Arc;
 use kerf_model::cluster::Texts;
 use kerf_model::effect::NewClaim;
 
-use crate::fixture::claims;
+use crate::fixture::{check, claims};
 
 fn claim(text: &str) -> NewClaim {
     let hash = Texts::from([(Arc::from("karpenter.sh/nodepool-hash"), Arc::from("1"))]);
@@ -63,4 +63,19 @@ fn the_rest_comes_from_the_template_and_the_caller() {
     assert_eq!((&*owner.kind, &*owner.name, &*owner.uid), ("NodePool", "general", "uid-general"));
     assert_eq!((made.node.taints.len(), made.node.startup_taints.len()), (1, 1));
     assert_eq!((&*made.name, made.requests.to_string()), ("general-x", "cpu=1 pods=1".to_owned()));
+}
+
+/// No single pod could leave the large node for less; two of them can.
+#[test]
+fn claims_alike_are_packed_anew_if_that_is_cheaper() {
+    check(
+        "type tiny cpu=1 memory=4Gi pods=9 price=0.03
+         type half cpu=8 memory=64Gi pods=9 price=0.27
+         type full cpu=16 memory=128Gi pods=9 price=0.54
+         pool general
+         pod big cpu=3500m memory=28Gi x4
+         pod apart cpu=900m memory=3Gi x2 label:app=a apart:host:app=a",
+        "new general [half full]: apart-0 big-0 big-1
+         new general [half full]: apart-1 big-2 big-3",
+    );
 }

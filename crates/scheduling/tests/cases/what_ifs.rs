@@ -106,5 +106,5 @@ fn rules_of_pods_that_nobody_asks_about_do_not_hold_back_a_cheaper_answer() {
     let question = Question { pods: fixture.pods(), ..Question::default() };
     let among_all = show(&Prepared::new(&fixture.cluster, supply).solve(&question));
     assert_eq!(among_all, show(&fixture.solve()));
-    assert_eq!(among_all, "new general [small large]: big-1\nnew general [small large]: big-0 little\n");
+    assert_eq!(among_all, "new general [small large]: big-0 little\nnew general [small large]: big-1\n");
 }
