@@ -12,6 +12,7 @@ use kerf_model::taint::{Effect, Taint};
 use crate::amounts::{Amounts, Lists, ResourceIndex};
 use crate::bits::Bits;
 use crate::daemons::Daemon;
+use crate::departure::{Departed, Departure};
 use crate::existing::{Hosts, Survey};
 use crate::intake::is_usable;
 use crate::known::{Compiling, Known};
@@ -28,6 +29,8 @@ use crate::topology::{Memberships, Topology, origin};
 /// its own and on differences.
 pub struct Prepared<'a> {
     base: Base<'a>,
+    departures: Vec<Departure>,
+    departed: Departed,
     /// The last set of closed hosts that was asked with, as numbers: it is the same for every what-if of a round.
     closed: Mutex<Option<(Names, Arc<Bits>)>>,
 }
@@ -63,16 +66,24 @@ impl<'a> Prepared<'a> {
     pub fn new(cluster: &'a ClusterSnapshot, supply: Supply<'a>) -> Self {
         let asked = cluster.pods().filter(|pod| !pod.is_terminal() && !pod.is_of_daemon_set() && !pod.is_mirror());
         let base = Base { is_shared: true, ..Base::build(cluster, supply, &asked.collect::<Vec<_>>()) };
-        Self { base, closed: Mutex::new(None) }
+        Self { base, departures: Vec::new(), departed: Departed::default(), closed: Mutex::new(None) }
+    }
+
+    /// From now on questions are about the cluster as it will be once these hosts have gone.
+    ///
+    /// O(hosts + pods that move), with logarithms; no question pays for it.
+    pub fn depart(&mut self, departure: Departure) {
+        self.departed.add(&departure, &self.base);
+        self.departures.push(departure);
     }
 
     /// Finds a place for every pod of the question, or the reason why there is none.
     pub fn solve(&self, question: &Question) -> Schedule {
         if question.pods.iter().all(|pod| self.base.knows(pod)) {
-            return answer(&self.base, question, &self.closed_hosts(question));
+            return answer(&self.base, &self.departed, question, &self.closed_hosts(question));
         }
         // Pods that the cluster does not have, with rules or resources of their own.
-        for_question(self.base.cluster, self.base.supply, question)
+        for_question(self.base.cluster, self.base.supply, &self.departures, question)
     }
 
     fn closed_hosts(&self, question: &Question) -> Arc<Bits> {
@@ -89,10 +100,17 @@ impl<'a> Prepared<'a> {
 }
 
 /// Compiles only what the question needs, and answers it.
-pub(crate) fn for_question<'q>(cluster: &'q ClusterSnapshot, supply: Supply<'q>, question: &'q Question) -> Schedule {
+pub(crate) fn for_question<'q>(
+    cluster: &'q ClusterSnapshot,
+    supply: Supply<'q>,
+    departures: &[Departure],
+    question: &'q Question,
+) -> Schedule {
     let base = Base::build(cluster, supply, &question.pods.iter().collect::<Vec<_>>());
+    let mut departed = Departed::default();
+    departures.iter().for_each(|departure| departed.add(departure, &base));
     let closed = base.numbers(&question.closed_to_moves);
-    answer(&base, question, &closed)
+    answer(&base, &departed, question, &closed)
 }
 
 impl<'a> Base<'a> {
@@ -196,6 +214,12 @@ impl<'a> Base<'a> {
             || self.index.knows(&pod.requests)
                 && (!has_rules(&pod.constraints)
                     || self.topology.own_groups(&pod.constraints, &pod.meta.name.namespace).is_some())
+    }
+
+    /// What is left on a host.
+    pub(crate) fn room(&self, at: usize) -> &[i64] {
+        let resources = self.index.len();
+        &self.hosts.rooms[at * resources..(at + 1) * resources]
     }
 
     fn numbers(&self, names: &BTreeSet<Arc<str>>) -> Bits {

@@ -458,16 +458,17 @@ impl Group {
         homes.into_iter().for_each(|at| self.known.insert(at));
     }
 
-    /// What is known without some of the hosts; `None` if that makes no difference.
-    pub(crate) fn known_without(&self, gone: &BTreeMap<usize, u32>) -> Option<Bits> {
+    /// What is known without some hosts of each domain; `None` if that makes no difference.
+    pub(crate) fn known_without(&self, gone: &[u32]) -> Option<Bits> {
+        let is_lost = |domain: &usize| {
+            let is_home = self.hosts[*domain] > gone[*domain] || self.counts[*domain] > 0;
+            gone[*domain] > 0 && !is_home && !self.reachable.contains(*domain) && self.known.contains(*domain)
+        };
+        let mut lost = (0..gone.len()).filter(is_lost).peekable();
+        lost.peek()?;
         let mut known = self.known.clone();
-        for (domain, hosts) in gone {
-            let is_home = self.hosts[*domain] > *hosts || self.counts[*domain] > 0;
-            if !is_home && !self.reachable.contains(*domain) {
-                known.remove(*domain);
-            }
-        }
-        (known != self.known).then_some(known)
+        lost.for_each(|domain| known.remove(domain));
+        Some(known)
     }
 
     /// Whether every node counts, whatever it is.
