@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use kerf_model::cluster::{Pod, PodConstraints};
 use kerf_model::requirement::Requirements;
@@ -60,6 +61,10 @@ pub(crate) struct Base<'a> {
 
 /// Hosts of a block are passed over together when none has room: as many as a word has bits.
 pub(crate) const BLOCK: usize = 64;
+
+/// With so many pods to compile, those that run are counted by another thread meanwhile: that is some milliseconds of
+/// work, and starting a thread a hundredth of that.
+const WORTH_A_THREAD: usize = 10_000;
 
 impl<'a> Prepared<'a> {
     /// Ready for questions about any pods of the cluster. O(pods + nodes + types), with logarithms.
@@ -174,20 +179,26 @@ impl<'a> Base<'a> {
             || hosts.classes.iter().any(|class| class.taints.iter().any(is_soft));
         let with_preferences = options.preferences == PreferencePolicy::Respect;
         let relaxing = Relaxing { with_preferences, with_soft_taints: has_soft_taints };
-        let mut memberships = Memberships::default();
-        let compiled = (&templates[..], &hosts, &mut sets, &mut memberships);
-        let topology = build_topology(cluster, supply, asked, compiled, with_preferences);
+        let mut topology = build_topology(cluster, supply, asked, (&templates, &hosts, &mut sets), with_preferences);
         let blocks = block_maxima(&hosts.rooms, index.len());
-        let mut compiling = Compiling {
-            cluster,
-            topology: &topology,
-            hosts: &hosts,
-            memberships: &mut memberships,
-            sets: &mut sets,
-            relaxing,
-            rules,
+        let mut memberships = Memberships::default();
+        let count = |memberships: &mut Memberships<'a>| topology.running(cluster, &hosts, memberships, rules);
+        let mut compile = |memberships: &mut Memberships<'a>| {
+            let (topology, hosts, sets) = (&topology, &hosts, &mut sets);
+            let mut compiling = Compiling { cluster, topology, hosts, memberships, sets, relaxing, rules };
+            Known::of(asked, &mut lists, &mut compiling)
         };
-        let mut known = Known::of(asked, &mut lists, &mut compiling);
+        let (running, mut known) = if asked.len() < WORTH_A_THREAD || topology.is_empty() {
+            (count(&mut memberships), compile(&mut memberships))
+        } else {
+            thread::scope(|scope| {
+                let running = scope.spawn(|| count(&mut Memberships::default()));
+                let known = compile(&mut memberships);
+                // A panic there is a panic here.
+                (running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), known)
+            })
+        };
+        topology.set_running(running);
         known.requests = lists.lists.iter().map(|list| index.asked(list)).collect();
         known.lists = lists.lists;
         let is_shared = false;
@@ -227,13 +238,13 @@ impl<'a> Base<'a> {
     }
 }
 
-type Compiled<'s, 'a> = (&'s [Template<'a>], &'s Hosts<'a>, &'s mut Sets<'static>, &'s mut Memberships<'a>);
+type Compiled<'s, 'a> = (&'s [Template<'a>], &'s Hosts<'a>, &'s mut Sets<'static>);
 
 fn build_topology<'a>(
     cluster: &'a ClusterSnapshot,
     supply: Supply<'a>,
     asked: &[&Arc<Pod>],
-    (templates, hosts, sets, memberships): Compiled<'_, 'a>,
+    (templates, hosts, sets): Compiled<'_, 'a>,
     with_preferences: bool,
 ) -> Topology {
     let rules = supply.rules;
@@ -257,7 +268,6 @@ fn build_topology<'a>(
     };
     let named = |at: usize, key: &str| templates[at].named_values(key, &own[at]).into_iter().cloned().collect();
     topology.open_domains(cluster, hosts, templates, reaches, named);
-    topology.count_running(cluster, hosts, memberships, rules);
     topology
 }
 
