@@ -11,8 +11,12 @@ use kerf_model::node_pool::NodePool;
 use kerf_model::price::Price;
 
 use crate::cost::{eviction_cost, lifetime_left, reschedule_cost};
+use crate::parallel::in_parallel;
 use crate::pdb::{Pdbs, protected};
 use crate::{Candidate, KeepReason, Policy, View};
+
+/// One is looked up in some ten microseconds; below so many, starting threads costs more than it brings.
+const WORTH_THREADS: usize = 500;
 
 pub(crate) struct Subject<'a> {
     pub(crate) claim: &'a Arc<NodeClaim>,
@@ -38,8 +42,11 @@ pub(crate) struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// Every claim of ours, by name.
     pub(crate) fn all(view: &View<'a>, pdbs: &Pdbs<'a>) -> Vec<Self> {
-        let ours = view.snapshot.claims().filter(|claim| view.settings.manages(claim));
-        ours.map(|claim| Self::of(claim, view, pdbs)).collect()
+        let ours: Vec<_> = view.snapshot.claims().filter(|claim| view.settings.manages(claim)).collect();
+        match ours.len() < WORTH_THREADS {
+            true => ours.iter().map(|claim| Self::of(claim, view, pdbs)).collect(),
+            false => in_parallel(&ours, |claim| Self::of(claim, view, pdbs)),
+        }
     }
 
     fn of(claim: &'a Arc<NodeClaim>, view: &View<'a>, pdbs: &Pdbs<'a>) -> Self {

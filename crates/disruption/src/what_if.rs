@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use kerf_model::cluster::{ObjectName, Pod, condition_kind as kind};
 use kerf_scheduling::{
-    Aim, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced, is_virtual,
+    Aim, Departure, OnHost, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced,
+    is_virtual,
 };
 
 use crate::subject::Subject;
@@ -22,16 +23,18 @@ const MOST_CARRIED: usize = 500;
 pub(crate) struct Simulator<'a> {
     view: View<'a>,
     prepared: OnceLock<Prepared<'a>>,
-    /// Nodes and unjoined claims that are no destination.
-    gone: BTreeSet<Arc<str>>,
+    /// Nodes and unjoined claims that are no destination, until the cluster is compiled; then it knows.
+    departures: Vec<Departure>,
     /// Pods that wait for a place, and pods of nodes that go anyway: whatever else happens, they need theirs.
     others: Vec<Arc<Pod>>,
     /// Uids of those that come from nodes that go anyway.
-    leaving: BTreeSet<Arc<str>>,
+    leaving: Arc<BTreeSet<Arc<str>>>,
     /// Destinations that moving pods do not count on, by what moves them.
     settled: Closed,
     not_drifted: Closed,
     all: Closed,
+    /// What proposals of this round land on; what-ifs know.
+    landed: BTreeSet<Arc<str>>,
     asked: AtomicU32,
 }
 
@@ -69,18 +72,19 @@ impl<'a> Simulator<'a> {
         let mut simulator = Self {
             view: *view,
             prepared: OnceLock::new(),
-            gone: BTreeSet::new(),
+            departures: Vec::new(),
             others: view.default_spread.apply(pending.collect(), view.snapshot),
-            leaving: BTreeSet::new(),
+            leaving: Arc::default(),
             settled: Closed::default(),
             not_drifted: Closed::default(),
             all: Closed::default(),
+            landed: BTreeSet::new(),
             asked: AtomicU32::new(0),
         };
         for subject in subjects {
             let is_under_way = view.memory.command_of(subject.name()).is_some();
             if subject.is_going() || is_under_way || view.memory.held_of(subject.name()).is_some() {
-                simulator.remove(subject);
+                simulator.depart(Departure { hosts: names(&[subject]), ..Departure::default() });
                 simulator.carry(moving(subject));
             }
             if view.memory.replaces_for(subject.name()).is_some() {
@@ -121,33 +125,42 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// From now on the node is no destination.
-    fn remove(&mut self, subject: &Subject<'a>) {
-        self.gone.insert(Arc::clone(subject.name()));
-        self.gone.extend(subject.node.map(|node| Arc::clone(node.name())));
+    /// From now on what-ifs are about the cluster without these nodes.
+    fn depart(&mut self, departure: Departure) {
+        match self.prepared.get_mut() {
+            Some(prepared) => prepared.depart(departure),
+            None => self.departures.push(departure),
+        }
     }
 
     /// From now on the pods look for a place in every what-if.
     fn carry(&mut self, pods: Vec<Arc<Pod>>) {
-        self.leaving.extend(pods.iter().map(|pod| Arc::clone(&pod.meta.uid)));
+        Arc::make_mut(&mut self.leaving).extend(pods.iter().map(|pod| Arc::clone(&pod.meta.uid)));
         self.others.extend(pods);
     }
 
-    /// A proposal of this round: its nodes are no destination any more, and what it lands on is spoken for. Its pods are
-    /// carried along only where their places matter to the places of others.
+    /// A proposal of this round: its nodes are no destination any more, what it lands on is spoken for, and its pods are
+    /// where it puts them. Those whose place it does not say are carried along, where that matters to others.
     pub(crate) fn commit(&mut self, subjects: &[&Subject<'a>], moving: Vec<Arc<Pod>>, outcome: &Outcome) {
-        for subject in subjects {
-            self.remove(subject);
-        }
-        let mut carried: Vec<_> = moving.into_iter().filter(|pod| has_topology(pod)).collect();
+        let mut without_place: BTreeMap<&ObjectName, &Arc<Pod>> =
+            moving.iter().map(|pod| (&pod.meta.name, pod)).collect();
+        let mut placed = |pods: &[Arc<Pod>]| -> Vec<Arc<Pod>> {
+            pods.iter().filter(|pod| without_place.remove(&pod.meta.name).is_some()).cloned().collect()
+        };
+        let on_host = |lands: &LandsOn, pods| OnHost { host: lands.host.clone(), is_initialized: true, pods };
+        let landing = outcome.lands_on.iter().map(|lands| on_host(lands, placed(&lands.pods))).collect();
+        let launch = |claim: &PlannedClaim| PlannedClaim { pods: placed(&claim.pods), ..claim.clone() };
+        let launched = outcome.new_claims.iter().map(launch).collect();
+        let mut carried: Vec<_> = without_place.into_values().filter(|pod| has_topology(pod)).cloned().collect();
         carried.truncate(MOST_CARRIED.saturating_sub(self.others.len()));
         self.carry(carried);
-        self.close(outcome.lands_on.iter().map(|lands| Arc::clone(lands.host.name())));
+        self.depart(Departure { hosts: names(subjects), landing, launched });
+        self.landed.extend(outcome.lands_on.iter().map(|lands| Arc::clone(lands.host.name())));
     }
 
     /// Whether others of this round count on the host.
     pub(crate) fn is_taken(&self, host: &str) -> bool {
-        self.all.contains(host)
+        self.all.contains(host) || self.landed.contains(host)
     }
 
     /// Whether some host would do if it were only settled.
@@ -210,22 +223,19 @@ impl<'a> Simulator<'a> {
             Policy::Compatible => kerf_scheduling::Policy::Compatible,
         };
         let options = Options { policy, ..view.scheduling };
-        Prepared::new(view.snapshot, Supply { types: view.types, rules: view.labels, options })
+        let mut prepared = Prepared::new(view.snapshot, Supply { types: view.types, rules: view.labels, options });
+        self.departures.iter().for_each(|departure| prepared.depart(departure.clone()));
+        prepared
     }
 
     fn question(&self, subjects: &[&Subject<'a>], moving: &[Arc<Pod>], closed: &Closed) -> Question {
-        let mut excluded = self.gone.clone();
-        for subject in subjects {
-            excluded.insert(Arc::clone(subject.name()));
-            excluded.extend(subject.node.map(|node| Arc::clone(node.name())));
-        }
         let (spread, snapshot) = (self.view.default_spread, self.view.snapshot);
         let moving = if spread.is_empty() { moving.to_vec() } else { spread.apply(moving.to_vec(), snapshot) };
         Question {
             pods: self.others.iter().cloned().chain(moving).collect(),
-            excluded,
+            excluded: names(subjects).into_iter().collect(),
             closed_to_moves: Arc::clone(closed),
-            from_leaving: self.leaving.clone(),
+            from_leaving: Arc::clone(&self.leaving),
             ..Question::default()
         }
     }
@@ -260,6 +270,12 @@ fn judge(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Result<
     let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (with_buffers && is_virtual(pod));
     outcome.new_claims.retain(|claim| claim.pods.iter().any(is_ours));
     Ok(outcome)
+}
+
+/// Of the claims, and of their nodes.
+fn names(subjects: &[&Subject<'_>]) -> Vec<Arc<str>> {
+    let nodes = subjects.iter().filter_map(|subject| subject.node).map(|node| node.name());
+    subjects.iter().map(|subject| subject.name()).chain(nodes).cloned().collect()
 }
 
 /// Hosts that held proposals count on. What commands under way count on is nominated.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use kerf_model::intern::DenseId;
 use kerf_model::label::LabelRules;
 use kerf_model::requirement::{Requirement, Requirements, UndefinedKeys};
+use kerf_model::taint::Taint;
 
 use crate::bits::Bits;
 use crate::refusal::{Refusal, TopologyRule};
@@ -21,12 +22,14 @@ use crate::topology::{Group, GroupId, Place, Topology};
 
 pub(crate) struct Counts<'b> {
     topology: &'b Topology,
+    /// What the cluster's counts have become since it was compiled.
+    before: &'b Differences,
     /// Where a group's domains start in `by_domain`.
     starts: Vec<usize>,
     by_domain: Vec<u32>,
-    /// Where they differ from the cluster's.
+    /// Where they differ from those before.
     by_host: BTreeMap<(GroupId, u32), u32>,
-    /// Hosts where some rule counts less than in the cluster.
+    /// Hosts where some rule counts less than before.
     lessened: Bits,
     by_claim: Vec<Vec<u32>>,
     totals: Vec<u32>,
@@ -39,6 +42,19 @@ pub(crate) struct Counts<'b> {
     /// By set and label: domains that it allows.
     sides: Vec<Option<Box<Sides>>>,
     rules: &'b LabelRules,
+}
+
+/// Where counts differ from the cluster's.
+#[derive(Default)]
+pub(crate) struct Differences {
+    /// All counts of labels and all totals; empty if none differs.
+    by_domain: Vec<u32>,
+    totals: Vec<u32>,
+    uncommitted: Vec<u32>,
+    by_host: BTreeMap<(GroupId, u32), u32>,
+    lessened: Bits,
+    /// By label and domain: how many hosts have gone from there.
+    gone: Vec<Vec<u32>>,
 }
 
 struct Sides {
@@ -81,21 +97,24 @@ pub(crate) struct Blocked {
 const MAX_COMBINATIONS: usize = 64;
 
 impl<'b> Counts<'b> {
-    pub(crate) fn new(topology: &'b Topology, rules: &'b LabelRules) -> Self {
-        let (mut starts, mut by_domain) = (Vec::with_capacity(topology.groups.len()), Vec::new());
-        for group in &topology.groups {
-            starts.push(by_domain.len());
-            by_domain.extend_from_slice(&group.counts);
-        }
+    pub(crate) fn new(topology: &'b Topology, rules: &'b LabelRules, before: &'b Differences) -> Self {
+        let groups = &topology.groups;
+        let starts = groups.iter().scan(0, |next, group| Some(std::mem::replace(next, *next + group.counts.len())));
+        let is_same = before.totals.is_empty();
+        let or_before = |of: &dyn Fn() -> Vec<u32>, before: &Vec<u32>| if is_same { of() } else { before.clone() };
         Self {
             topology,
-            starts,
-            by_domain,
+            before,
+            starts: starts.collect(),
+            by_domain: or_before(
+                &|| groups.iter().flat_map(|group| &group.counts).copied().collect(),
+                &before.by_domain,
+            ),
             by_host: BTreeMap::new(),
             lessened: Bits::empty(),
-            by_claim: vec![Vec::new(); topology.groups.len()],
-            totals: topology.groups.iter().map(|group| group.total).collect(),
-            uncommitted: vec![0; topology.groups.len()],
+            by_claim: vec![Vec::new(); groups.len()],
+            totals: or_before(&|| groups.iter().map(|group| group.total).collect(), &before.totals),
+            uncommitted: or_before(&|| vec![0; groups.len()], &before.uncommitted),
             known: BTreeMap::new(),
             settled: topology
                 .labels
@@ -105,6 +124,12 @@ impl<'b> Counts<'b> {
             sides: Vec::new(),
             rules,
         }
+    }
+
+    /// What differs from the counts before.
+    pub(crate) fn differences(self) -> Differences {
+        let Self { by_domain, totals, uncommitted, by_host, lessened, .. } = self;
+        Differences { by_domain, totals, uncommitted, by_host, lessened, gone: Vec::new() }
     }
 
     /// Takes back a pod that ran and is to be placed anew.
@@ -123,15 +148,16 @@ impl<'b> Counts<'b> {
         }
     }
 
-    /// Leaves hosts out: a domain that only they had is none any more.
+    /// Leaves hosts out, besides those that have gone before: a domain that only they had is none any more.
     pub(crate) fn leave_out(&mut self, hosts: &[usize]) {
+        if hosts.is_empty() && self.before.gone.is_empty() {
+            return;
+        }
+        let mut gone = self.before.gone.clone();
+        hosts.iter().for_each(|host| count_gone(&mut gone, *host, self.topology));
         for (at, group) in self.topology.groups.iter().enumerate() {
-            let Some(label) = group.label.map(|label| &self.topology.labels[label]) else { continue };
-            let mut gone: BTreeMap<usize, u32> = BTreeMap::new();
-            for host in hosts {
-                label.of_hosts[*host].iter().for_each(|domain| *gone.entry(*domain as usize).or_default() += 1);
-            }
-            if let Some(known) = group.known_without(&gone) {
+            let Some(gone) = group.label.and_then(|label| gone.get(label)) else { continue };
+            if let Some(known) = group.known_without(gone) {
                 self.known.insert(GroupId::from_index(u32::try_from(at).unwrap_or(u32::MAX)), known);
             }
         }
@@ -150,8 +176,12 @@ impl<'b> Counts<'b> {
     }
 
     fn on_host(&self, id: GroupId, host: u32) -> u32 {
-        let base = || self.group(id).on_hosts.get(&host).copied().unwrap_or_default();
-        if self.by_host.is_empty() { base() } else { self.by_host.get(&(id, host)).copied().unwrap_or_else(base) }
+        let own = |counts: &BTreeMap<(GroupId, u32), u32>| {
+            if counts.is_empty() { None } else { counts.get(&(id, host)).copied() }
+        };
+        own(&self.by_host)
+            .or_else(|| own(&self.before.by_host))
+            .unwrap_or_else(|| self.group(id).on_hosts.get(&host).copied().unwrap_or_default())
     }
 
     pub(crate) fn on_claim(&self, id: GroupId, claim: usize) -> u32 {
@@ -224,7 +254,7 @@ impl<'b> Counts<'b> {
             open &= there;
         }
         for id in &gate.empty {
-            open &= !self.group(*id).occupied.word(at) | self.lessened.word(at);
+            open &= !self.group(*id).occupied.word(at) | self.lessened.word(at) | self.before.lessened.word(at);
         }
         open
     }
@@ -470,6 +500,31 @@ impl<'b> Counts<'b> {
         }
     }
 
+    /// Counts a pod of a claim that is to be launched, whatever is asked about.
+    pub(crate) fn record_on_launched(&mut self, groups: &[GroupId], claim: &Requirements, taints: &[Taint]) {
+        let undefined = UndefinedKeys::OpenIfWellKnown(self.rules);
+        let sides = Sides::of(claim, self.topology, self.rules);
+        for id in groups.iter().copied() {
+            let group = self.group(id);
+            if !group.counts_everywhere() && !group.accepts_claim(claim, taints, undefined) {
+                continue;
+            }
+            let Some(label) = group.label else {
+                self.totals[id.index()] += u32::from(group.is_by_host());
+                continue;
+            };
+            let domains = &sides.of_node[label];
+            match domains.single() {
+                Some(domain) => self.by_domain[self.starts[id.index()] + domain] += 1,
+                // It may come up in any of them, so all are taken.
+                None if group.rule.is_repulsion() => {
+                    domains.iter().for_each(|domain| self.by_domain[self.starts[id.index()] + domain] += 1);
+                }
+                None => self.uncommitted[id.index()] += u32::from(!domains.is_empty()),
+            }
+        }
+    }
+
     /// Counts the pods of a claim that has been committed since they were placed.
     pub(crate) fn commit(&mut self, uncommitted: &mut Uncommitted, set: SetId) {
         uncommitted.retain(|(id, count)| {
@@ -539,6 +594,31 @@ impl<'b> Counts<'b> {
         let mut only = Requirements::new();
         only.narrow(Requirement::none_of(Arc::clone(&label.key), taken));
         only
+    }
+}
+
+impl Differences {
+    /// A host goes.
+    pub(crate) fn leave_out(&mut self, host: usize, topology: &Topology) {
+        count_gone(&mut self.gone, host, topology);
+    }
+
+    /// With what has changed since.
+    pub(crate) fn extend(&mut self, later: Self) {
+        let Self { by_domain, totals, uncommitted, by_host, lessened, gone: _ } = later;
+        (self.by_domain, self.totals, self.uncommitted) = (by_domain, totals, uncommitted);
+        self.by_host.extend(by_host);
+        self.lessened.add_all(&lessened);
+    }
+}
+
+/// By label and domain.
+fn count_gone(gone: &mut Vec<Vec<u32>>, host: usize, topology: &Topology) {
+    if gone.is_empty() {
+        gone.extend(topology.labels.iter().map(|label| vec![0; label.values.len()]));
+    }
+    for (gone, label) in gone.iter_mut().zip(&topology.labels) {
+        label.of_hosts[host].iter().for_each(|domain| gone[*domain as usize] += 1);
     }
 }
 

@@ -18,6 +18,7 @@ mod buffer;
 mod counts;
 mod daemons;
 mod default_spread;
+mod departure;
 mod existing;
 mod intake;
 mod known;
@@ -38,6 +39,7 @@ mod volumes;
 
 pub use buffer::{BufferProblem, ResolvedBuffer, count_by_buffer, is_virtual, resolve, virtual_pods_on_hosts};
 pub use default_spread::{DefaultSpread, NO_DEFAULT_SPREAD};
+pub use departure::Departure;
 pub use intake::{InvalidPod, VolumeProblem, check_pod, is_leaving, is_usable, pods_to_place};
 pub use overlay::{Catalogues, Marks, Overlaid, OverlayVerdict, overlaid};
 pub use place::{Waiting, place};

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use kerf_model::cluster::{Pod, PodConstraints};
 use kerf_model::requirement::Requirements;
@@ -12,6 +13,7 @@ use kerf_model::taint::{Effect, Taint};
 use crate::amounts::{Amounts, Lists, ResourceIndex};
 use crate::bits::Bits;
 use crate::daemons::Daemon;
+use crate::departure::{Departed, Departure};
 use crate::existing::{Hosts, Survey};
 use crate::intake::is_usable;
 use crate::known::{Compiling, Known};
@@ -28,6 +30,8 @@ use crate::topology::{Memberships, Topology, origin};
 /// its own and on differences.
 pub struct Prepared<'a> {
     base: Base<'a>,
+    departures: Vec<Departure>,
+    departed: Departed,
     /// The last set of closed hosts that was asked with, as numbers: it is the same for every what-if of a round.
     closed: Mutex<Option<(Names, Arc<Bits>)>>,
 }
@@ -58,21 +62,33 @@ pub(crate) struct Base<'a> {
 /// Hosts of a block are passed over together when none has room: as many as a word has bits.
 pub(crate) const BLOCK: usize = 64;
 
+/// With so many pods to compile, those that run are counted by another thread meanwhile: that is some milliseconds of
+/// work, and starting a thread a hundredth of that.
+const WORTH_A_THREAD: usize = 10_000;
+
 impl<'a> Prepared<'a> {
     /// Ready for questions about any pods of the cluster. O(pods + nodes + types), with logarithms.
     pub fn new(cluster: &'a ClusterSnapshot, supply: Supply<'a>) -> Self {
         let asked = cluster.pods().filter(|pod| !pod.is_terminal() && !pod.is_of_daemon_set() && !pod.is_mirror());
         let base = Base { is_shared: true, ..Base::build(cluster, supply, &asked.collect::<Vec<_>>()) };
-        Self { base, closed: Mutex::new(None) }
+        Self { base, departures: Vec::new(), departed: Departed::default(), closed: Mutex::new(None) }
+    }
+
+    /// From now on questions are about the cluster as it will be once these hosts have gone.
+    ///
+    /// O(hosts + pods that move), with logarithms; no question pays for it.
+    pub fn depart(&mut self, departure: Departure) {
+        self.departed.add(&departure, &self.base);
+        self.departures.push(departure);
     }
 
     /// Finds a place for every pod of the question, or the reason why there is none.
     pub fn solve(&self, question: &Question) -> Schedule {
         if question.pods.iter().all(|pod| self.base.knows(pod)) {
-            return answer(&self.base, question, &self.closed_hosts(question));
+            return answer(&self.base, &self.departed, question, &self.closed_hosts(question));
         }
         // Pods that the cluster does not have, with rules or resources of their own.
-        for_question(self.base.cluster, self.base.supply, question)
+        for_question(self.base.cluster, self.base.supply, &self.departures, question)
     }
 
     fn closed_hosts(&self, question: &Question) -> Arc<Bits> {
@@ -89,10 +105,17 @@ impl<'a> Prepared<'a> {
 }
 
 /// Compiles only what the question needs, and answers it.
-pub(crate) fn for_question<'q>(cluster: &'q ClusterSnapshot, supply: Supply<'q>, question: &'q Question) -> Schedule {
+pub(crate) fn for_question<'q>(
+    cluster: &'q ClusterSnapshot,
+    supply: Supply<'q>,
+    departures: &[Departure],
+    question: &'q Question,
+) -> Schedule {
     let base = Base::build(cluster, supply, &question.pods.iter().collect::<Vec<_>>());
+    let mut departed = Departed::default();
+    departures.iter().for_each(|departure| departed.add(departure, &base));
     let closed = base.numbers(&question.closed_to_moves);
-    answer(&base, question, &closed)
+    answer(&base, &departed, question, &closed)
 }
 
 impl<'a> Base<'a> {
@@ -156,20 +179,26 @@ impl<'a> Base<'a> {
             || hosts.classes.iter().any(|class| class.taints.iter().any(is_soft));
         let with_preferences = options.preferences == PreferencePolicy::Respect;
         let relaxing = Relaxing { with_preferences, with_soft_taints: has_soft_taints };
-        let mut memberships = Memberships::default();
-        let compiled = (&templates[..], &hosts, &mut sets, &mut memberships);
-        let topology = build_topology(cluster, supply, asked, compiled, with_preferences);
+        let mut topology = build_topology(cluster, supply, asked, (&templates, &hosts, &mut sets), with_preferences);
         let blocks = block_maxima(&hosts.rooms, index.len());
-        let mut compiling = Compiling {
-            cluster,
-            topology: &topology,
-            hosts: &hosts,
-            memberships: &mut memberships,
-            sets: &mut sets,
-            relaxing,
-            rules,
+        let mut memberships = Memberships::default();
+        let count = |memberships: &mut Memberships<'a>| topology.running(cluster, &hosts, memberships, rules);
+        let mut compile = |memberships: &mut Memberships<'a>| {
+            let (topology, hosts, sets) = (&topology, &hosts, &mut sets);
+            let mut compiling = Compiling { cluster, topology, hosts, memberships, sets, relaxing, rules };
+            Known::of(asked, &mut lists, &mut compiling)
         };
-        let mut known = Known::of(asked, &mut lists, &mut compiling);
+        let (running, mut known) = if asked.len() < WORTH_A_THREAD || topology.is_empty() {
+            (count(&mut memberships), compile(&mut memberships))
+        } else {
+            thread::scope(|scope| {
+                let running = scope.spawn(|| count(&mut Memberships::default()));
+                let known = compile(&mut memberships);
+                // A panic there is a panic here.
+                (running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), known)
+            })
+        };
+        topology.set_running(running);
         known.requests = lists.lists.iter().map(|list| index.asked(list)).collect();
         known.lists = lists.lists;
         let is_shared = false;
@@ -198,18 +227,24 @@ impl<'a> Base<'a> {
                     || self.topology.own_groups(&pod.constraints, &pod.meta.name.namespace).is_some())
     }
 
+    /// What is left on a host.
+    pub(crate) fn room(&self, at: usize) -> &[i64] {
+        let resources = self.index.len();
+        &self.hosts.rooms[at * resources..(at + 1) * resources]
+    }
+
     fn numbers(&self, names: &BTreeSet<Arc<str>>) -> Bits {
         Bits::of(self.hosts.len(), names.iter().filter_map(|name| self.hosts.find(name)))
     }
 }
 
-type Compiled<'s, 'a> = (&'s [Template<'a>], &'s Hosts<'a>, &'s mut Sets<'static>, &'s mut Memberships<'a>);
+type Compiled<'s, 'a> = (&'s [Template<'a>], &'s Hosts<'a>, &'s mut Sets<'static>);
 
 fn build_topology<'a>(
     cluster: &'a ClusterSnapshot,
     supply: Supply<'a>,
     asked: &[&Arc<Pod>],
-    (templates, hosts, sets, memberships): Compiled<'_, 'a>,
+    (templates, hosts, sets): Compiled<'_, 'a>,
     with_preferences: bool,
 ) -> Topology {
     let rules = supply.rules;
@@ -233,7 +268,6 @@ fn build_topology<'a>(
     };
     let named = |at: usize, key: &str| templates[at].named_values(key, &own[at]).into_iter().cloned().collect();
     topology.open_domains(cluster, hosts, templates, reaches, named);
-    topology.count_running(cluster, hosts, memberships, rules);
     topology
 }
 

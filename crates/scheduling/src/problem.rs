@@ -45,8 +45,8 @@ pub struct Question {
     /// Nodes that take only pods that wait for a place anyway, or that come from a node that leaves anyway. Shared,
     /// because it is the same for every what-if of a round.
     pub closed_to_moves: Arc<BTreeSet<Arc<str>>>,
-    /// Uids of pods whose nodes leave anyway.
-    pub from_leaving: BTreeSet<Arc<str>>,
+    /// Uids of pods whose nodes leave anyway. Shared too.
+    pub from_leaving: Arc<BTreeSet<Arc<str>>>,
     pub reserved: ReservedMode,
     /// Slots to count in addition, by reservation (sheet 08, S2).
     pub credits: BTreeMap<Arc<str>, u32>,

@@ -71,6 +71,14 @@ impl Reservations {
         self.slots[id.0 as usize] -= 1;
     }
 
+    /// One of those with the name, if there is one left.
+    pub(crate) fn take_named(&mut self, name: &str) {
+        if let Some(id) = self.ids.get(name) {
+            let left = &mut self.slots[id.0 as usize];
+            *left = left.saturating_sub(1);
+        }
+    }
+
     pub(crate) fn give_back(&mut self, id: ReservationId) {
         self.slots[id.0 as usize] += 1;
     }

@@ -28,6 +28,7 @@ use kerf_model::snapshot::ClusterSnapshot;
 use crate::amounts::Amounts;
 use crate::bits::Bits;
 use crate::counts::{Counts, Uncommitted};
+use crate::departure::Departed;
 use crate::prepared::{Base, for_question};
 use crate::problem::{Aim, Policy, Problem, Question, ReservedMode, Supply};
 use crate::refusal::{Overall, Refusal, Unplaced};
@@ -42,12 +43,12 @@ use crate::volumes::Attached;
 pub fn solve(cluster: &ClusterSnapshot, problem: &Problem<'_>) -> Schedule {
     let supply = Supply { types: &problem.types, rules: problem.rules, options: problem.options };
     let (pods, excluded) = (problem.pods.clone(), problem.excluded.clone());
-    for_question(cluster, supply, &Question { pods, excluded, ..Question::default() })
+    for_question(cluster, supply, &[], &Question { pods, excluded, ..Question::default() })
 }
 
 /// Answers one question; `closed` are hosts that take no pods that only move.
-pub(crate) fn answer(base: &Base<'_>, question: &Question, closed: &Bits) -> Schedule {
-    let mut solver = Solver::new(base, question, closed);
+pub(crate) fn answer(base: &Base<'_>, departed: &Departed, question: &Question, closed: &Bits) -> Schedule {
+    let mut solver = Solver::new(base, departed, question, closed);
     let queue = solver.admit();
     solver.run(queue);
     if base.supply.options.policy == Policy::Best && question.aim == Aim::Plan {
@@ -67,6 +68,7 @@ struct Queued {
 
 struct Solver<'b, 'a> {
     base: &'b Base<'a>,
+    departed: &'b Departed,
     question: &'b Question,
     closed: &'b Bits,
     excluded: Bits,
@@ -209,22 +211,24 @@ struct Attempt {
 }
 
 impl<'b, 'a> Solver<'b, 'a> {
-    fn new(base: &'b Base<'a>, question: &'b Question, closed: &'b Bits) -> Self {
-        let gone: Vec<usize> = question.excluded.iter().filter_map(|name| base.hosts.find(name)).collect();
-        let mut left = base.left.clone();
+    fn new(base: &'b Base<'a>, departed: &'b Departed, question: &'b Question, closed: &'b Bits) -> Self {
+        let named = question.excluded.iter().filter_map(|name| base.hosts.find(name));
+        let gone: Vec<usize> = named.filter(|host| !departed.hosts.contains(*host)).collect();
+        let mut left = departed.left(base).to_vec();
         for (template, capacity) in gone.iter().filter_map(|host| base.hosts.all[*host].usage.as_ref()) {
             left[*template].give_back(capacity);
         }
-        let mut counts = Counts::new(&base.topology, base.supply.rules);
-        if !gone.is_empty() {
-            counts.leave_out(&gone);
-        }
-        let slots = base.reservations.with_credits(&question.credits);
+        let mut counts = Counts::new(&base.topology, base.supply.rules, &departed.counts);
+        counts.leave_out(&gone);
+        let slots = departed.slots.as_ref().unwrap_or(&base.reservations).with_credits(&question.credits);
+        let mut excluded = Bits::of(base.hosts.len(), gone);
+        excluded.add_all(&departed.hosts);
         Self {
             base,
+            departed,
             question,
             closed,
-            excluded: Bits::of(base.hosts.len(), gone),
+            excluded,
             sets: Sets::above(&base.sets),
             kinds: Vec::new(),
             requests: Vec::new(),

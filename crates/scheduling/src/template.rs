@@ -7,7 +7,7 @@ pub(crate) use compile::Compiler;
 pub(crate) use reasons::Asked;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kerf_model::cluster::{HostPort, InstanceType, Offering, StoredPool};
 use kerf_model::label::{self, LabelRules};
@@ -65,6 +65,8 @@ pub(crate) struct TypeRow<'a> {
     pub(crate) group: usize,
     /// Its offerings are those from here.
     first_offer: u32,
+    /// The same as options of a claim, once one of them was asked for.
+    ways: OnceLock<Vec<OptionOffering>>,
 }
 
 struct Offer<'a> {
@@ -221,20 +223,31 @@ impl<'a> Template<'a> {
         held: Option<(ReservationId, &Arc<str>)>,
     ) -> Option<TypeOption> {
         let row = &self.types[at];
+        let first = row.first_offer as usize;
+        let launched = |nth: &usize| {
+            selection.offers.contains(first + nth) && self.offers[first + nth].reservation == held.map(|(id, _)| id)
+        };
+        let way = |own: &OptionOffering| OptionOffering {
+            reservation: held.map(|(_, name)| Arc::clone(name)),
+            ..own.clone()
+        };
+        let ways = row.ways.get_or_init(|| self.ways(at)).iter().enumerate();
+        let offerings = ways.filter(|(nth, _)| launched(nth)).map(|(_, own)| way(own));
+        TypeOption::new(self.catalogue, row.at, offerings.collect())
+    }
+
+    /// The offerings of a type, in their order, as they are without a reservation held.
+    fn ways(&self, at: usize) -> Vec<OptionOffering> {
         let only = |offering: &Offering, key: &str| offering.requirements.get(key)?.values().first().cloned();
-        let own = self.offers[row.first_offer as usize..].iter().enumerate();
-        let own = own.take_while(|(_, offer)| offer.kind as usize == at);
-        let offerings = own
-            .filter(|(nth, offer)| {
-                selection.offers.contains(row.first_offer as usize + nth) && offer.reservation == held.map(|(id, _)| id)
-            })
-            .map(|(_, Offer { offering, .. })| OptionOffering {
+        let own = self.offers[self.types[at].first_offer as usize..].iter();
+        own.take_while(|offer| offer.kind as usize == at)
+            .map(|Offer { offering, .. }| OptionOffering {
                 capacity_type: only(offering, label::CAPACITY_TYPE),
                 zone: only(offering, label::ZONE),
                 price: offering.price,
-                reservation: held.map(|(_, name)| Arc::clone(name)),
-            });
-        TypeOption::new(self.catalogue, row.at, offerings.collect())
+                reservation: None,
+            })
+            .collect()
     }
 
     /// Types that offer a reservation for the set.

@@ -57,6 +57,16 @@ pub(crate) struct Group {
     pub(crate) total: u32,
 }
 
+/// The pods that run and that one group counts, as [`Group`] keeps them.
+#[derive(Default)]
+pub(crate) struct Running {
+    counts: Vec<u32>,
+    on_hosts: BTreeMap<u32, u32>,
+    occupied: Bits,
+    homes: BTreeMap<u32, Place>,
+    total: u32,
+}
+
 /// A label that some rule is about.
 #[derive(Debug)]
 pub(crate) struct TopologyLabel {
@@ -283,16 +293,18 @@ impl Topology {
         }
     }
 
-    /// Counts the pods that run. O(pods × groups that count each); what a node is to a group is found out once.
-    pub(crate) fn count_running<'p>(
-        &mut self,
+    /// The pods that run, by group. O(pods × groups that count each); what a node is to a group is found out once.
+    pub(crate) fn running<'p>(
+        &self,
         cluster: &'p ClusterSnapshot,
         hosts: &Hosts<'_>,
         memberships: &mut Memberships<'p>,
         rules: &LabelRules,
-    ) {
+    ) -> Vec<Running> {
+        let none = |group: &Group| Running { counts: vec![0; group.counts.len()], ..Running::default() };
+        let mut running: Vec<Running> = self.groups.iter().map(none).collect();
         if self.groups.is_empty() {
-            return;
+            return running;
         }
         let mut announced: BTreeMap<Origin<'_>, Vec<GroupId>> = BTreeMap::new();
         for node in cluster.nodes() {
@@ -312,15 +324,25 @@ impl Topology {
                             let labels = labels.get_or_insert_with(|| labels_of(node, rules));
                             let place = self.place_of(id, node, labels, hosts);
                             places.push((id, place));
-                            self.groups[id.index()].homes.extend(host.zip(place));
+                            running[id.index()].homes.extend(host.zip(place));
                             place
                         }
                     };
-                    place.into_iter().for_each(|place| self.groups[id.index()].count(place));
+                    place.into_iter().for_each(|place| running[id.index()].count(place));
                 }
             }
         }
-        self.groups.iter_mut().for_each(Group::know);
+        running
+    }
+
+    /// From now on these pods run.
+    pub(crate) fn set_running(&mut self, running: Vec<Running>) {
+        for (group, own) in self.groups.iter_mut().zip(running) {
+            let Running { counts, on_hosts, occupied, homes, total } = own;
+            (group.counts, group.on_hosts, group.occupied) = (counts, on_hosts, occupied);
+            (group.homes, group.total) = (homes, total);
+            group.know();
+        }
     }
 
     /// The groups that a running pod counts in: those that select it, and those that its anti-affinities make.
@@ -431,7 +453,7 @@ impl TopologyLabel {
     }
 }
 
-impl Group {
+impl Running {
     fn count(&mut self, place: Place) {
         self.total += 1;
         match place {
@@ -442,7 +464,9 @@ impl Group {
             Place::Domain(at) => self.counts[at] += 1,
         }
     }
+}
 
+impl Group {
     pub(crate) fn is_by_host(&self) -> bool {
         self.key.is_by_host()
     }
@@ -458,16 +482,17 @@ impl Group {
         homes.into_iter().for_each(|at| self.known.insert(at));
     }
 
-    /// What is known without some of the hosts; `None` if that makes no difference.
-    pub(crate) fn known_without(&self, gone: &BTreeMap<usize, u32>) -> Option<Bits> {
+    /// What is known without some hosts of each domain; `None` if that makes no difference.
+    pub(crate) fn known_without(&self, gone: &[u32]) -> Option<Bits> {
+        let is_lost = |domain: &usize| {
+            let is_home = self.hosts[*domain] > gone[*domain] || self.counts[*domain] > 0;
+            gone[*domain] > 0 && !is_home && !self.reachable.contains(*domain) && self.known.contains(*domain)
+        };
+        let mut lost = (0..gone.len()).filter(is_lost).peekable();
+        lost.peek()?;
         let mut known = self.known.clone();
-        for (domain, hosts) in gone {
-            let is_home = self.hosts[*domain] > *hosts || self.counts[*domain] > 0;
-            if !is_home && !self.reachable.contains(*domain) {
-                known.remove(*domain);
-            }
-        }
-        (known != self.known).then_some(known)
+        lost.for_each(|domain| known.remove(domain));
+        Some(known)
     }
 
     /// Whether every node counts, whatever it is.

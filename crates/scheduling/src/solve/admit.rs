@@ -17,7 +17,7 @@ use crate::prepared::has_rules;
 use crate::problem::Policy;
 use crate::refusal::{Feature, Overall, Unplaced};
 use crate::shape::{Kind, KindSource, Shape};
-use crate::topology::{Memberships, OwnGroups, labels_of};
+use crate::topology::{Memberships, OwnGroups};
 use crate::volumes::VolumeNeeds;
 
 /// A pod that is tried.
@@ -121,23 +121,9 @@ impl<'b> Solver<'b, '_> {
         let mut memberships = Memberships::default();
         let turned_away = self.unplaced.iter().map(|(pod, _)| (pod, base.known.pod(pod)));
         let all = admitted.iter().map(|one| (one.pod, one.known)).chain(turned_away);
-        let mut forgotten = Vec::new();
         for (pod, known) in all.filter(|(pod, _)| pod.is_active()) {
-            if let Some(KnownPod { shape, host }) = known {
-                let kind = &base.known.kinds[base.known.shapes[shape as usize].shape.kind];
-                let groups = kind.membership.counted_in.iter().chain(&kind.announces);
-                let places = host.into_iter().flat_map(|host| groups.clone().map(move |id| (*id, host)));
-                forgotten.extend(places.filter_map(|(id, host)| Some((id, base.topology.home(id, host)?))));
-                continue;
-            }
-            let Some(node) = pod.node_name.as_deref().and_then(|node| base.cluster.node(node)) else { continue };
-            let labels = labels_of(node, base.supply.rules);
-            for id in base.topology.counting(pod, base.cluster, &mut memberships, base.supply.rules) {
-                let place = base.topology.place_of(id, node, &labels, &base.hosts);
-                forgotten.extend(place.map(|place| (id, place)));
-            }
+            base.tell_places(pod, known, &mut memberships, |id, place| self.counts.forget(id, place));
         }
-        forgotten.into_iter().for_each(|(id, place)| self.counts.forget(id, place));
     }
 
     fn give_shapes(&mut self, admitted: Vec<Admitted<'b>>) -> VecDeque<Queued> {

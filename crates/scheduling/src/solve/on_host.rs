@@ -31,7 +31,7 @@ impl Solver<'_, '_> {
         let mut is_final = true;
         'hosts: for word in memo.hosts_from..self.base.hosts.usable.div_ceil(BLOCK) {
             self.open_word(&mut memo, attempt, word);
-            let closed = if moves { self.closed.word(word) } else { 0 };
+            let closed = if moves { self.closed.word(word) | self.departed.closed.word(word) } else { 0 };
             let mut live = memo.open_hosts[word] & !closed;
             if live != 0 {
                 live &= gate.as_ref().map_or(u64::MAX, |gate| self.counts.word(gate, word));
@@ -110,13 +110,12 @@ impl Solver<'_, '_> {
         {
             return &state.room;
         }
-        let resources = self.base.index.len();
-        &self.base.hosts.rooms[at * resources..(at + 1) * resources]
+        self.departed.room(at).unwrap_or_else(|| self.base.room(at))
     }
 
     fn state(&mut self, at: usize) -> &mut OnHostState {
-        let resources = self.base.index.len();
-        let room = &self.base.hosts.rooms[at * resources..(at + 1) * resources];
+        let (base, departed) = (self.base, self.departed);
+        let room = departed.room(at).unwrap_or_else(|| base.room(at));
         self.touched.insert(at);
         let new = || OnHostState { room: room.to_vec(), pods: Vec::new(), ports: Vec::new(), attached: None };
         self.on_hosts.entry(at).or_insert_with(new)

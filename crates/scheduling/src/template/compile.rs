@@ -1,7 +1,7 @@
 //! From a pool and its catalogue to a template.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kerf_model::cluster::{InstanceType, Offering, StoredPool};
 use kerf_model::label::{self, LabelRules};
@@ -112,7 +112,8 @@ impl<'a> Compiler<'_, 'a> {
                 capacity
                     .set(nodes, self.index.asked(&[(ResourceName::NODES, one_node)].into_iter().collect()).of(nodes));
             }
-            rows.push(TypeRow { at, kind, room, capacity, allocatable, group, first_offer: 0 });
+            let ways = OnceLock::new();
+            rows.push(TypeRow { at, kind, room, capacity, allocatable, group, first_offer: 0, ways });
         }
         (rows, groups)
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "all of this is tests, also what stands outside of #[test]")]
 
 mod daemons;
+mod departures;
 mod existing;
 mod fixture;
 mod intake;

@@ -60,7 +60,7 @@ fn a_node_that_is_closed_to_moves_takes_what_has_no_place_anyway() {
     question.closed_to_moves = Arc::new(names(&["n2", "n3"]));
     let shown = show(&fixture.answer(&question));
     assert!(shown.starts_with("node n2: new\nnew general"), "{shown}");
-    question.from_leaving = question.pods.iter().map(|pod| Arc::clone(&pod.meta.uid)).collect();
+    question.from_leaving = Arc::new(question.pods.iter().map(|pod| Arc::clone(&pod.meta.uid)).collect());
     assert_eq!(show(&fixture.answer(&question)), "node n2: c new\nnode n3: a\n");
 }
 
