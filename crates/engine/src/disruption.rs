@@ -84,7 +84,7 @@ pub struct Disruption {
     /// Replacements that came too late for their commands, and until when they are kept.
     late: BTreeMap<Arc<str>, Timestamp>,
     patience: Patience,
-    /// Events of rounds, until when they are not sent again: a round repeats what still holds.
+    /// Events of rounds and commands, until when they are not sent again: every look repeats what still holds.
     said: BTreeMap<(Arc<str>, &'static str, String), Timestamp>,
 }
 
@@ -280,7 +280,10 @@ impl Disruption {
     fn advance_one(&mut self, command: &mut Command, facts: Facts<'_>, limit: SignedDuration, done: &mut Done) -> bool {
         loop {
             let step = command.advance(facts.snapshot, limit, facts.now);
-            done.effects.extend(step.effects);
+            // A command says with every look what it waits for.
+            let mut is_repeated =
+                |effect: &Effect| matches!(effect, Effect::Publish(event) if !self.is_news(event, facts.now));
+            done.effects.extend(step.effects.into_iter().filter(|effect| !is_repeated(effect)));
             done.notes.extend(step.notes);
             if let Some(outcome) = step.ended {
                 self.ended(command, outcome, facts.now, done);
