@@ -27,6 +27,8 @@ use crate::said::Said;
 
 /// Requests under way at the same time. The server's own fairness queues the rest.
 const AT_ONCE: usize = 64;
+/// Of them, events: what is only told must not hold up what is done, however slow the server is.
+const EVENTS_AT_ONCE: usize = 8;
 
 pub struct Writer<P, R> {
     pub client: Client,
@@ -59,15 +61,23 @@ struct Lanes {
     /// Work that waits, of every lane in which something is under way or ready.
     waiting: BTreeMap<Lane, VecDeque<Work>>,
     ready: VecDeque<Lane>,
+    /// Lanes of events that are ready. They come after all others.
+    to_tell: VecDeque<Lane>,
+    /// How many events are under way.
+    telling: usize,
 }
 
 impl Lanes {
     fn push(&mut self, work: Work) {
         let lane = lane(&work);
         if !self.waiting.contains_key(&lane) {
-            self.ready.push_back(lane.clone());
+            self.make_ready(lane.clone());
         }
         let waiting = self.waiting.entry(lane).or_default();
+        // A server that takes events more slowly than they come up is told of each once.
+        if let Work::Effect(Effect::Publish(event)) = &work {
+            waiting.retain(|other| !matches!(other, Work::Effect(Effect::Publish(other)) if is_same(other, event)));
+        }
         // A claim is tended as it is now: older looks that still wait are no use.
         if matches!(work, Work::Tend { .. } | Work::Catalogue(_)) {
             waiting.clear();
@@ -87,18 +97,40 @@ impl Lanes {
     }
 
     fn next(&mut self) -> Option<(Lane, Work)> {
-        let lane = self.ready.pop_front()?;
+        let lane = match self.ready.pop_front() {
+            Some(lane) => lane,
+            None if self.telling < EVENTS_AT_ONCE => self.to_tell.pop_front()?,
+            None => return None,
+        };
         let work = self.waiting.get_mut(&lane)?.pop_front()?;
+        self.telling += usize::from(lane.is_events());
         Some((lane, work))
     }
 
     fn done(&mut self, lane: Lane) {
+        self.telling -= usize::from(lane.is_events());
         if self.waiting.get(&lane).is_some_and(|waiting| !waiting.is_empty()) {
-            self.ready.push_back(lane);
+            self.make_ready(lane);
         } else {
             self.waiting.remove(&lane);
         }
     }
+
+    fn make_ready(&mut self, lane: Lane) {
+        let queue = if lane.is_events() { &mut self.to_tell } else { &mut self.ready };
+        queue.push_back(lane);
+    }
+}
+
+impl Lane {
+    fn is_events(&self) -> bool {
+        matches!(self, Self::Event(_))
+    }
+}
+
+/// Whether two events about an object tell the same.
+fn is_same(one: &Event, other: &Event) -> bool {
+    (one.reason, &one.dedupe) == (other.reason, &other.dedupe)
 }
 
 fn lane(work: &Work) -> Lane {
@@ -324,7 +356,8 @@ fn tell(error: &WriteError) {
 
 #[cfg(test)]
 mod tests {
-    use kerf_model::effect::Target;
+    use jiff::SignedDuration;
+    use kerf_model::effect::{EventKind, EventSeverity, EventTarget, Target};
 
     use super::*;
 
@@ -358,5 +391,45 @@ mod tests {
         let (lane, _) = lanes.next().unwrap();
         (0..1_000).for_each(|_| lanes.push(evict("a")));
         assert_eq!(lanes.waiting[&lane].len(), 1, "one is under way, and may have been lost; one more is enough");
+    }
+
+    fn tell(uid: &str, message: &str) -> Work {
+        let target = Target { name: ObjectName::of_cluster("claim"), uid: Arc::from(uid) };
+        Work::Effect(Effect::Publish(Box::new(Event {
+            about: EventTarget { kind: EventKind::NodeClaim, target },
+            severity: EventSeverity::Normal,
+            reason: "DisruptionWaitingReadiness",
+            message: message.to_owned(),
+            dedupe: message.to_owned(),
+            interval: SignedDuration::from_mins(2),
+        })))
+    }
+
+    /// Seen with three hundred nodes that drifted on an API server that was slow to answer: two gigabytes of them.
+    #[test]
+    fn events_that_waited_for_a_slow_server_piled_up() {
+        let mut lanes = Lanes::default();
+        for _ in 0..1_000 {
+            lanes.push(tell("1", "not ready yet"));
+        }
+        lanes.push(tell("1", "ready"));
+        assert_eq!(lanes.waiting.values().map(VecDeque::len).sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn events_took_the_places_of_writes() {
+        let mut lanes = Lanes::default();
+        for uid in 0..100 {
+            lanes.push(tell(&uid.to_string(), "not ready yet"));
+        }
+        lanes.push(evict("a"));
+        let (first, _) = lanes.next().unwrap();
+        assert!(matches!(first, Lane::Pod(_)));
+        let told: Vec<Lane> = std::iter::from_fn(|| lanes.next()).map(|(lane, _)| lane).collect();
+        assert_eq!(told.len(), EVENTS_AT_ONCE);
+        lanes.push(evict("b"));
+        assert!(matches!(lanes.next().unwrap().0, Lane::Pod(_)), "there is room for what is done");
+        lanes.done(told[0].clone());
+        assert!(lanes.next().is_some() && lanes.next().is_none(), "and the next event has its turn");
     }
 }

@@ -84,7 +84,7 @@ pub struct Disruption {
     /// Replacements that came too late for their commands, and until when they are kept.
     late: BTreeMap<Arc<str>, Timestamp>,
     patience: Patience,
-    /// Events, until when they are not sent again: rounds and commands repeat what still holds.
+    /// Events of rounds and commands, until when they are not sent again: every look repeats what still holds.
     said: BTreeMap<(Arc<str>, &'static str, String), Timestamp>,
 }
 
@@ -245,10 +245,7 @@ impl Disruption {
             // What has just been started wants its marks now.
             self.write_marks(&mut done);
         }
-        done.effects.retain(|effect| match effect {
-            Effect::Publish(event) => self.is_news(event, facts.now),
-            _ => true,
-        });
+        done.effects.retain(|effect| !matches!(effect, Effect::Publish(event) if !self.is_news(event, facts.now)));
         done
     }
 

@@ -206,8 +206,8 @@ impl Engine {
             }
             Input::Catalogue(types) if self.settings.node_overlays => self.overlays.hear(types),
             Input::Catalogue(types) => self.offer(types, now),
-            Input::WriteFailed { effect, .. } => {
-                self.outstanding.failed(&effect, now);
+            Input::WriteFailed { effect, error } => {
+                self.outstanding.failed(&effect, &error, now);
                 if let Effect::PatchPod(..) = *effect {
                     self.pod_costs.touch();
                 }

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::effect::{Effect, Target};
+use kerf_model::effect::{Effect, Target, WriteError};
 
 use crate::agenda::Item;
 
 /// Longer than a write and its way back through the watch take on a busy server.
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(10);
-/// A refused write is tried again when the object changes, or after this.
+/// A write that failed is tried again when the object changes, or after this.
 const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -75,10 +75,15 @@ impl Outstanding {
         })
     }
 
-    /// A write did not happen: it need not be waited for.
-    pub fn failed(&mut self, effect: &Effect, now: Timestamp) {
+    /// A write did not happen: it need not be waited for. One on a version that is past is left until the object changes,
+    /// which it has already: the same write again could only come too early. A server that is behind with its watches
+    /// would have one per object and second to refuse.
+    pub fn failed(&mut self, effect: &Effect, error: &WriteError, now: Timestamp) {
         if let Some(deleted) = Deleted::by(effect) {
             self.deletions.remove(&deleted);
+        }
+        if *error == WriteError::Conflict {
+            return;
         }
         for asked in self.asked.values_mut().filter(|asked| asked.effects.contains(effect)) {
             asked.repeat_at = asked.repeat_at.min(later(now, RETRY_AFTER));
@@ -132,7 +137,7 @@ mod tests {
         assert!(!outstanding.is_new(&Effect::DeleteClaim(target("1")), at(1)));
         assert!(outstanding.is_new(&Effect::DeleteClaim(target("2")), at(1)), "another claim of that name");
         assert!(outstanding.is_new(&Effect::DeleteNode(target("1")), at(1)));
-        outstanding.failed(&Effect::DeleteClaim(target("1")), at(2));
+        outstanding.failed(&Effect::DeleteClaim(target("1")), &WriteError::NotFound, at(2));
         assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(3)));
         assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(13)));
     }
@@ -146,5 +151,19 @@ mod tests {
         assert_eq!(outstanding.pending(&Item::Garbage, &[Effect::ListInstances], at(9)), Some(at(10)));
         assert_eq!(outstanding.pending(&Item::Garbage, &[Effect::ListInstances], at(10)), None);
         assert_eq!(outstanding.asked(Item::Garbage, vec![], at(10)), None);
+    }
+
+    #[test]
+    fn a_write_on_a_version_that_is_past_was_sent_again_every_second_until_the_watch_came() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let asks = vec![Effect::ListInstances];
+        let retried = |error: &WriteError| {
+            let mut outstanding = Outstanding::default();
+            outstanding.asked(Item::Garbage, asks.clone(), at(0));
+            outstanding.failed(&asks[0], error, at(1));
+            outstanding.pending(&Item::Garbage, &asks, at(1))
+        };
+        assert_eq!(retried(&WriteError::Conflict), Some(at(10)));
+        assert_eq!(retried(&WriteError::NotFound), Some(at(2)));
     }
 }

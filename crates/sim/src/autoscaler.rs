@@ -65,6 +65,7 @@ pub struct Autoscaler {
     refused: Option<Timestamp>,
     /// When each event was told last, by object, reason and what else tells it apart.
     told: BTreeMap<(Arc<str>, &'static str, String), Timestamp>,
+    told_again: u64,
     faults: Faults,
     /// Effects under way. They outlive a crash: what was sent arrives.
     late: BTreeMap<(Timestamp, u64), Sent>,
@@ -103,6 +104,7 @@ impl Autoscaler {
             wake: None,
             refused: None,
             told: BTreeMap::new(),
+            told_again: 0,
             faults: Faults::none(),
             late: BTreeMap::new(),
             sent_late: 0,
@@ -163,6 +165,11 @@ impl Autoscaler {
         settings.node_overlays = features.node_overlays;
         settings.capacity_buffers = features.capacity_buffers;
         Self { ears: Ears::new(PROVIDER, features), ..self.with_settings(settings) }
+    }
+
+    /// How often the engine told what it had told already.
+    pub fn told_again(&self) -> u64 {
+        self.told_again
     }
 
     pub fn faults(&self) -> &Faults {
@@ -297,6 +304,7 @@ impl Autoscaler {
         if let Effect::Publish(event) = &sent.effect
             && !self.is_news(event, now)
         {
+            self.told_again += 1;
             return;
         }
         let effect = match self.faults.mutation() {
