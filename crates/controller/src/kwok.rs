@@ -1,5 +1,8 @@
 //! What the KWOK provider needs of a cluster: calls on Nodes, and the KWOKNodeClass.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use k8s_openapi::api::core::v1::Node as WireNode;
 use kerf_api::kwok_node_class::KwokNodeClass;
 use kerf_api::parse::{self, Shapes};
@@ -23,9 +26,11 @@ pub struct KubeNodes {
     client: Client,
 }
 
-/// Asks the server: a class is read at a launch, and launches are rare.
+/// Asks the server, once for every version of a class: every claim is tended with it, again and again.
 pub struct KubeClasses {
     client: Client,
+    /// By name: the version that was read, and its delay.
+    read: Mutex<BTreeMap<Arc<str>, (String, Option<DurationText>)>>,
 }
 
 impl KubeNodes {
@@ -95,17 +100,30 @@ fn read(node: &SlimNode) -> Result<Node, WriteError> {
 
 impl KubeClasses {
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, read: Mutex::default() }
+    }
+
+    async fn delay(&self, common: &NodeClass) -> Result<Option<DurationText>, kube::Error> {
+        let name = &common.class.name;
+        let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((version, delay)) = known().get(name)
+            && **version == *common.meta.resource_version
+        {
+            return Ok(delay.clone());
+        }
+        let api: Api<KwokNodeClass> = Api::all(self.client.clone());
+        // One that has gone since the engine saw it says so in its common part soon.
+        let Some(class) = api.get_opt(name).await? else { return Ok(None) };
+        let (version, delay) = (class.metadata.resource_version.unwrap_or_default(), class.spec.node_registration_delay);
+        known().insert(Arc::clone(name), (version, delay.clone()));
+        Ok(delay)
     }
 }
 
 impl ClassReader<KwokClass> for KubeClasses {
     async fn read(&self, common: &NodeClass) -> Result<KwokClass, CloudError> {
         let failed = |source| CloudError { attempt: "read the node class", source };
-        let api: Api<KwokNodeClass> = Api::all(self.client.clone());
-        // One that has gone since the engine saw it says so in its common part soon.
-        let class = api.get_opt(&common.class.name).await.map_err(|error| failed(error.into()))?;
-        let delay = class.as_ref().and_then(|class| class.spec.node_registration_delay.as_ref());
-        KwokClass::new(common.clone(), delay.map(DurationText::as_str)).map_err(|error| failed(error.into()))
+        let delay = self.delay(common).await.map_err(|error| failed(error.into()))?;
+        KwokClass::new(common.clone(), delay.as_ref().map(DurationText::as_str)).map_err(|error| failed(error.into()))
     }
 }

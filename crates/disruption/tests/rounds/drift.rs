@@ -96,6 +96,17 @@ fn case_39_drift_goes_on_in_parallel_up_to_the_budget() {
     assert_eq!(Fixture::read(&format!("settings compatible\n{text}")).decide().proposals.len(), 1);
 }
 
+/// Seen on a real cluster: pods of one move took the room planned for the next, which then needed two nodes for one.
+#[test]
+fn nodes_that_drift_together_get_one_replacement_each_although_their_pods_spread_over_hosts() {
+    let nodes: String = (0..4)
+        .map(|at| format!("node n{at} pool=p cpu=8 drifted\npod p{at} on=n{at} cpu=1 label:app=web spread:host:1:app=web\npod q{at} on=n{at} cpu=6\n"))
+        .collect();
+    let round = Fixture::read(&format!("type large cpu=8\npool p no-consolidation budget=100%\n{nodes}")).decide();
+    let launched: Vec<usize> = round.proposals.iter().map(|proposal| proposal.replacements().len()).collect();
+    assert_eq!(launched, [1, 1, 1, 1]);
+}
+
 #[test]
 fn case_43_with_a_deadline_a_blocked_pod_gets_no_room_until_it_can_move() {
     check(
