@@ -114,7 +114,8 @@ impl KubeClasses {
         let api: Api<KwokNodeClass> = Api::all(self.client.clone());
         // One that has gone since the engine saw it says so in its common part soon.
         let Some(class) = api.get_opt(name).await? else { return Ok(None) };
-        let (version, delay) = (class.metadata.resource_version.unwrap_or_default(), class.spec.node_registration_delay);
+        let (version, delay) =
+            (class.metadata.resource_version.unwrap_or_default(), class.spec.node_registration_delay);
         known().insert(Arc::clone(name), (version, delay.clone()));
         Ok(delay)
     }

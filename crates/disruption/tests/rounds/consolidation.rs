@@ -109,6 +109,22 @@ fn case_64_a_replacement_of_a_type_that_goes_must_be_cheaper_than_keeping_that_n
     }
 }
 
+/// What saves most per pod that moves goes first; what the other saves may be more when that is done.
+#[test]
+fn of_two_replacements_the_one_that_moves_fewer_pods_for_the_same_savings_goes_first() {
+    check_nodes(
+        "type small cpu=4 price=0.20
+         type large cpu=16 price=0.80
+         pool p
+         node a pool=p type=large cpu=16
+         pod x on=a cpu=2 label:app=x apart:host:app=x
+         node b pool=p type=large cpu=16
+         pod z on=b cpu=2 label:app=x apart:host:app=x
+         pod y on=b cpu=100m x3",
+        "a go single_node_consolidation\nb next_round",
+    );
+}
+
 /// The reference never launches two; here it does where both together are surely cheaper.
 #[test]
 fn case_65_one_node_becomes_several_only_if_that_is_cheaper() {

@@ -3,7 +3,11 @@
 //! First nodes that can go without anything being launched, as many together as fit: removing one more of them never
 //! has to be undone by the next round. Then several nodes replaced by fewer or cheaper ones. Then single nodes replaced
 //! by cheaper ones. Each step is simulated on top of those before it.
+//!
+//! Of replacements a round makes only those that save about as much per pod that has to move as its best one. What goes
+//! first changes what the others could save, and a pod that is moved twice was moved once for nothing.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,6 +25,17 @@ const MISSES: usize = 4;
 const JOINT_MOVES: usize = 4;
 /// Replacing more nodes than this together is as good in several moves, and takes longer to find.
 const MAX_REPLACED: usize = 32;
+
+/// What a replacement must save per pod, in percent of the best of the round. Measured where clusters settle: less costs
+/// evictions, more costs rounds, and the cost at the end is the same.
+const SHARE_OF_BEST: i128 = 95;
+
+/// What a move saves for the pods that it moves. A move without pods counts as one with one.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    micros: i128,
+    pods: i128,
+}
 
 /// A candidate with what it would come to alone.
 struct Examined<'c, 'a> {
@@ -144,8 +159,13 @@ fn replace_together<'a>(
             lists.values().flat_map(|list| prefixes(plan, list, kept_back)).collect();
         let found = in_parallel(&prefixes, |prefix| worth_more_than_alone(plan, totals, prefix));
         let best = prefixes.iter().zip(found).filter_map(|(prefix, moved)| Some((prefix, moved?)));
+        let rate = best_rate(plan, examined);
+        let best = best.filter(|(_, moved)| is_worth_it(moved, rate));
         // Of equals the first, which is the smaller.
-        let best = best.reduce(|best, other| if other.1.savings > best.1.savings { other } else { best });
+        let best = best.reduce(|best, other| match Rate::of(&other.1).cmp(Rate::of(&best.1)) {
+            Ordering::Greater => other,
+            Ordering::Less | Ordering::Equal => best,
+        });
         let Some((prefix, moved)) = best else { return };
         propose(plan, prefix.iter().map(|one| one.subject).collect(), moved);
     }
@@ -185,7 +205,8 @@ fn worth_more_than_alone<'a>(plan: &Plan<'_, 'a>, totals: &Totals, prefix: &[&Ex
 }
 
 fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
-    for one in examined.iter().filter(|one| one.alone.is_ok()) {
+    let rate = best_rate(plan, examined);
+    for one in examined.iter().filter(|one| one.alone.as_ref().is_ok_and(|moved| is_worth_it(moved, rate))) {
         if !plan.is_open(one.at) || plan.admits(kept_back, one.subject, Reason::Underutilized).is_err() {
             continue;
         }
@@ -193,5 +214,36 @@ fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Exami
         if let Ok(moved) = find(plan, totals, &[one.subject]) {
             propose(plan, vec![one.subject], moved);
         }
+    }
+}
+
+/// Of the replacements of single nodes that are left.
+fn best_rate(plan: &Plan<'_, '_>, examined: &[Examined<'_, '_>]) -> Option<Rate> {
+    let open = examined.iter().filter(|one| plan.is_open(one.at));
+    let moves = open.filter_map(|one| one.alone.as_ref().ok()).filter(|alone| is_replace(alone));
+    moves.map(Rate::of).max_by(|a, b| a.cmp(*b))
+}
+
+/// Whether a move is good enough for this round. Deletions always are: nothing is launched for them.
+fn is_worth_it(moved: &Moved, best: Option<Rate>) -> bool {
+    !is_replace(moved) || best.is_none_or(|best| Rate::of(moved).is_share_of(best))
+}
+
+fn is_replace(moved: &Moved) -> bool {
+    matches!(moved.action, Action::Replace(_))
+}
+
+impl Rate {
+    fn of(moved: &Moved) -> Self {
+        let pods = moved.moving.iter().map(Vec::len).sum::<usize>().max(1);
+        Self { micros: moved.savings.map_or(0, Price::micros).into(), pods: pods as i128 }
+    }
+
+    fn cmp(self, other: Self) -> Ordering {
+        (self.micros * other.pods).cmp(&(other.micros * self.pods))
+    }
+
+    fn is_share_of(self, best: Self) -> bool {
+        self.micros * best.pods * 100 >= best.micros * self.pods * SHARE_OF_BEST
     }
 }
