@@ -29,8 +29,14 @@ pub struct KubeNodes {
 /// Asks the server, once for every version of a class: every claim is tended with it, again and again.
 pub struct KubeClasses {
     client: Client,
-    /// By name: the version that was read, and its delay.
-    read: Mutex<BTreeMap<Arc<str>, (String, Option<DurationText>)>>,
+    /// By name.
+    read: Mutex<BTreeMap<Arc<str>, ReadClass>>,
+}
+
+/// What a version of a class says.
+struct ReadClass {
+    version: String,
+    delay: Option<DurationText>,
 }
 
 impl KubeNodes {
@@ -106,17 +112,17 @@ impl KubeClasses {
     async fn delay(&self, common: &NodeClass) -> Result<Option<DurationText>, kube::Error> {
         let name = &common.class.name;
         let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((version, delay)) = known().get(name)
-            && **version == *common.meta.resource_version
+        if let Some(read) = known().get(name)
+            && *read.version == *common.meta.resource_version
         {
-            return Ok(delay.clone());
+            return Ok(read.delay.clone());
         }
         let api: Api<KwokNodeClass> = Api::all(self.client.clone());
         // One that has gone since the engine saw it says so in its common part soon.
         let Some(class) = api.get_opt(name).await? else { return Ok(None) };
         let (version, delay) =
             (class.metadata.resource_version.unwrap_or_default(), class.spec.node_registration_delay);
-        known().insert(Arc::clone(name), (version, delay.clone()));
+        known().insert(Arc::clone(name), ReadClass { version, delay: delay.clone() });
         Ok(delay)
     }
 }
