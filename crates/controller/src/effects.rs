@@ -189,7 +189,6 @@ where
                     writer.metrics.effects_waiting(lanes.len());
                 }
                 more = work.recv() => match more {
-                    Some(Work::Effect(Effect::Publish(event))) if writer.said.is_recent(&event, clock()) => {}
                     Some(more) => {
                         lanes.push(more);
                         writer.metrics.effects_waiting(lanes.len());

@@ -55,12 +55,6 @@ impl Said {
         Some(write)
     }
 
-    /// Whether the same was said within its interval.
-    pub fn is_recent(&self, event: &Event, now: Timestamp) -> bool {
-        let said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        said.get(&key(event)).is_some_and(|sent| now.duration_since(sent.at) < sent.interval)
-    }
-
     /// The event that was to be counted up has gone: what is said next is new.
     pub fn forget(&self, event: &Event) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(event));

@@ -13,12 +13,10 @@ use kerf_disruption::{Candidate, Memory, Proposal, Round, Settings, Verdict, Vie
 use kerf_model::cloud::RepairPolicy;
 use kerf_model::cluster::Pod;
 use kerf_model::price::Price;
-use kerf_scheduling::{
-    DefaultSpread, Options, Schedule, Supply, Waiting, place, pods_to_place, resolve, virtual_pods_on_hosts,
-};
+use kerf_scheduling::{DefaultSpread, Options, Schedule, resolve, virtual_pods_on_hosts};
 use serde::Serialize;
 
-use super::schedule::{ClaimReport, PolicyName, UnplacedReport, short_list};
+use super::schedule::{self, ClaimReport, PolicyName, UnplacedReport, short_list};
 use crate::clock;
 use crate::cluster::{Cluster, ClusterArgs, OVERLAYS, class_kinds};
 use crate::output::{self, Outcome, ReportFormat};
@@ -134,10 +132,7 @@ impl DecisionArgs {
         let buffers = cluster.snapshot.buffers().filter(|buffer| has_buffers && !buffer.meta.is_deleting());
         let resolved = buffers.filter_map(|buffer| resolve(buffer, &cluster.snapshot).ok());
         let virtual_pods: Vec<_> = resolved.flat_map(|buffer| buffer.pods).collect();
-        let pods = pods_to_place(&cluster.snapshot, &BTreeSet::new(), now);
-        let waiting = Waiting { pods, virtual_pods: virtual_pods.clone() };
-        let supply = Supply { types: &cluster.types, rules: &cluster.rules, options };
-        let schedule = place(&cluster.snapshot, waiting, &default_spread, supply);
+        let schedule = schedule::schedule(&cluster, virtual_pods.clone(), &default_spread, options, now);
         let memory = Memory { buffers: virtual_pods_on_hosts(&schedule), ..Memory::default() };
         let surroundings = Surroundings { options, default_spread, virtual_pods, memory };
         let round = round(&cluster, &settings, &surroundings, now);

@@ -7,7 +7,10 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use kerf_model::cluster::Pod;
 use kerf_model::price::Price;
-use kerf_scheduling::{Options, PlannedClaim, Policy, Problem, Schedule, Unplaced, pods_to_place, solve};
+use kerf_scheduling::{
+    DefaultSpread, NO_DEFAULT_SPREAD, Options, PlannedClaim, Policy, Schedule, Supply, Unplaced, Waiting, place,
+    pods_to_place,
+};
 use serde::Serialize;
 
 use crate::clock;
@@ -60,7 +63,8 @@ const NAMES_SHOWN: usize = 3;
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let cluster = args.cluster.read(OVERLAYS)?;
-    let schedule = schedule(&cluster, args.policy.into(), clock::now());
+    let options = Options { policy: args.policy.into(), ..Options::default() };
+    let schedule = schedule(&cluster, Vec::new(), &NO_DEFAULT_SPREAD, options, clock::now());
     let report = Report::of(&schedule, &cluster);
     match args.output {
         ReportFormat::Json => output::print_json(&report)?,
@@ -70,16 +74,17 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(cluster.outcome.max(found))
 }
 
-/// Where pods that need a place would go now.
-fn schedule(cluster: &Cluster, policy: Policy, now: Timestamp) -> Schedule {
-    let problem = Problem {
-        pods: pods_to_place(&cluster.snapshot, &BTreeSet::new(), now),
-        excluded: BTreeSet::new(),
-        types: cluster.types.clone(),
-        rules: &cluster.rules,
-        options: Options { policy, ..Options::default() },
-    };
-    solve(&cluster.snapshot, &problem)
+/// Where pods that need a place, and those of buffers, would go now.
+pub fn schedule(
+    cluster: &Cluster,
+    virtual_pods: Vec<Arc<Pod>>,
+    spread: &DefaultSpread,
+    options: Options,
+    now: Timestamp,
+) -> Schedule {
+    let pods = pods_to_place(&cluster.snapshot, &BTreeSet::new(), now);
+    let supply = Supply { types: &cluster.types, rules: &cluster.rules, options };
+    place(&cluster.snapshot, Waiting { pods, virtual_pods }, spread, supply)
 }
 
 #[derive(Serialize)]

@@ -21,8 +21,7 @@ use crate::refusal::TopologyRule;
 use crate::sets::SetId;
 use crate::topology::GroupId;
 
-/// How many claims are packed together. On the diverse mix half as many cost 1 % more, and twice as many take nearly twice
-/// the time to save as much again.
+/// How many claims are packed together: more find cheaper packings, and take longer.
 const MOST_CLAIMS: usize = 96;
 
 /// With how many cheaper types one is compared: one too many on the menu does no harm.
