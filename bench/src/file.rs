@@ -179,6 +179,7 @@ impl WireType {
                 price: Price::from_micros(offering.price_micros),
                 available: offering.available,
                 reservation_capacity: None,
+                overrides: None,
             })
         };
         Ok(InstanceType {

@@ -48,7 +48,12 @@ enum Task {
         runs: usize,
     },
     /// Disrupt the nodes of a problem file until there is nothing left to do, and print where that ends, as JSON
-    Settle { problem: PathBuf },
+    Settle {
+        problem: PathBuf,
+        /// Or until the nodes cost no more than this per hour
+        #[arg(long, value_name = "DOLLARS")]
+        until: Option<f64>,
+    },
     /// Print what no answer to the problem can cost less than, as JSON
     Bound {
         problem: PathBuf,
@@ -83,8 +88,8 @@ fn main() -> Result<()> {
         Task::Disrupt { problem, runs } => {
             println!("{}", serde_json::to_string(&disruption::measure(&Problem::read(&problem)?, runs)?)?);
         }
-        Task::Settle { problem } => {
-            println!("{}", serde_json::to_string(&settle::settle(Problem::read(&problem)?)?)?);
+        Task::Settle { problem, until } => {
+            println!("{}", serde_json::to_string(&settle::settle(Problem::read(&problem)?, until)?)?);
         }
         Task::Bound { problem, nodes } => {
             println!("{}", serde_json::to_string(&bound::bound(&Problem::read(&problem)?, nodes))?);

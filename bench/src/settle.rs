@@ -45,9 +45,11 @@ pub struct Settled {
     pub real_ns: u64,
 }
 
+/// Or until the nodes cost no more than `enough` per hour.
+///
 /// # Errors
 /// A plan cannot be carried out: a pod has no place, or a node is overfull.
-pub fn settle(mut problem: Problem) -> Result<Settled> {
+pub fn settle(mut problem: Problem, enough: Option<f64>) -> Result<Settled> {
     let settings = Settings::for_classes(vec![class(&problem)?]);
     let (types, mut memory) = (problem.types_by_pool(), Memory::default());
     let first: Timestamp = NOW.parse()?;
@@ -65,7 +67,8 @@ pub fn settle(mut problem: Problem) -> Result<Settled> {
         settle_s: 0.0,
         real_ns: 0,
     };
-    while settled.rounds < MAX_ROUNDS {
+    let is_enough = |problem: &Problem| enough.is_some_and(|enough| self::cost(problem) <= enough);
+    while settled.rounds < MAX_ROUNDS && !is_enough(&problem) {
         let proposals = decide(&view(&problem, &types, &settings, &memory, now)).proposals;
         let hold = proposals.iter().map(|proposal| proposal.hold).max().unwrap_or(SignedDuration::ZERO);
         now = now.checked_add(hold)?;
@@ -86,6 +89,9 @@ pub fn settle(mut problem: Problem) -> Result<Settled> {
         }
         for approved in approved {
             carry_out(&mut problem, approved.proposal(), &mut settled)?;
+            if is_enough(&problem) {
+                break;
+            }
         }
         settled.rounds += 1;
     }

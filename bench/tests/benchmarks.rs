@@ -6,6 +6,7 @@ use kerf_bench::bound::bound;
 use kerf_bench::check::faults;
 use kerf_bench::file::Problem;
 use kerf_bench::scheduling::{dollars, measure};
+use kerf_bench::settle::settle;
 use kerf_bench::workload::Workload;
 use kerf_model::cluster::Pod;
 use kerf_model::price::Price;
@@ -115,6 +116,16 @@ fn partitions<'a>(pods: &[&'a Pod]) -> Vec<Vec<Vec<&'a Pod>>> {
         all.push(alone);
     }
     all
+}
+
+#[test]
+fn a_cluster_settles_at_less_and_gets_half_way_with_fewer_evictions() {
+    let end = settle(problem("nodes-20"), None).unwrap();
+    assert!(end.settled && end.cost_after < end.cost_before, "{end:?}");
+    let half = (end.cost_before + end.cost_after) / 2.0;
+    let on_the_way = settle(problem("nodes-20"), Some(half)).unwrap();
+    assert!(!on_the_way.settled && on_the_way.cost_after <= half, "{on_the_way:?}");
+    assert!(on_the_way.evictions < end.evictions && on_the_way.settle_s <= end.settle_s, "{on_the_way:?}");
 }
 
 #[test]

@@ -101,6 +101,7 @@ fn instance_type(cpu: u32) -> InstanceType {
         price,
         available: true,
         reservation_capacity: None,
+        overrides: None,
     };
     InstanceType {
         offerings: offers.map(offering).collect(),

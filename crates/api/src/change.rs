@@ -135,7 +135,7 @@ fn undecodable(object: &Undecodable, kind: WatchedKind) -> Result<Seen, Unreadab
             warned(Change::NodePool(name, Some(Arc::new(pool))))
         }
         WatchedKind::MaintenanceWindow => {
-            let window = parse::unreadable_window(&name.name);
+            let window = parse::unreadable_window(parse::object_meta(&object.metadata), &object.error.to_string());
             warned(Change::MaintenanceWindow(name, Some(Arc::new(window))))
         }
         WatchedKind::Pod
@@ -210,10 +210,7 @@ watched!(NodeClaim, Change::NodeClaim, |wire, reader| match parse::node_claim(wi
     Ok(parsed) => parsed,
     Err(error) => Parsed { value: parse::unlaunchable_claim(wire), warnings: error.problems },
 });
-watched!(MaintenanceWindow, Change::MaintenanceWindow, |wire, _reader| match parse::maintenance_window(wire) {
-    Ok(parsed) => parsed,
-    Err(error) => Parsed { value: parse::unreadable_window(&error.name), warnings: error.problems },
-});
+watched!(MaintenanceWindow, Change::MaintenanceWindow, |wire, _reader| parse::stored_window(wire));
 
 watched!(NodeOverlay, Change::NodeOverlay, |wire, reader| parse::node_overlay(wire, &reader.rules));
 watched!(CapacityBuffer, Change::CapacityBuffer, |wire, _reader| parse::capacity_buffer(wire)?);

@@ -25,7 +25,7 @@ mod stored_pool;
 mod workload;
 
 pub use capacity_buffer::capacity_buffer;
-pub use maintenance_window::{maintenance_window, unreadable_window};
+pub use maintenance_window::{maintenance_window, stored_window, unreadable_window};
 pub use node::node;
 pub use node_claim::{node_claim, unlaunchable_claim};
 pub use node_class::node_class;

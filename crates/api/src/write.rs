@@ -80,6 +80,12 @@ pub fn api_writes(effect: &Effect, now: Timestamp) -> Option<Vec<ApiWrite>> {
             &patch.resource_version,
             fields::buffer_status(&patch.status),
         ),
+        Effect::PatchWindow(target, patch) => status_patch(
+            ApiKind::MAINTENANCE_WINDOW,
+            target,
+            &patch.resource_version,
+            fields::window_status(&patch.status),
+        ),
         Effect::PatchPod(target, meta) => patches(ApiKind::POD, target, meta, Map::new(), Map::new()),
         Effect::EvictPod(target) => one(ApiKind::POD, target, Request::Evict { uid: Arc::clone(&target.uid) }),
         Effect::DeletePod(target, grace) => {
@@ -94,6 +100,7 @@ pub fn api_writes(effect: &Effect, now: Timestamp) -> Option<Vec<ApiWrite>> {
         | Effect::ListInstances
         | Effect::FindInstance { .. }
         | Effect::CheckDrift { .. }
+        | Effect::RunHooks { .. }
         | Effect::UpdateInstance { .. }
         | Effect::Reboot { .. } => return None,
     })

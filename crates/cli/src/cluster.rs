@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use kerf_api::change::{Features, Reader, WatchedKind};
 use kerf_api::manifest::Document;
 use kerf_api::provider::label_rules;
@@ -59,6 +59,7 @@ impl ClusterArgs {
             (live_objects(features)?, Outcome::Fine)
         } else {
             let read = Input::of(self.files.clone(), self.recursive).read()?;
+            ensure!(!read.documents.is_empty(), "nothing of the input could be read");
             let documents = read.documents.into_iter().flat_map(Document::flatten);
             (documents.map(|document| Value::Object(document.object)).collect(), read.outcome)
         };
@@ -107,7 +108,11 @@ impl Cluster {
         let overlays = snapshot.overlays().map(|overlay| &**overlay);
         let pools = snapshot.pools().filter_map(|pool| pool.spec.as_ref().ok());
         let types = overlaid(&heard, overlays, pools, &rules).types;
-        Self { snapshot, types, rules, assumptions: assumed.texts(), outcome }
+        let mut assumptions = assumed.texts();
+        if outcome == Outcome::Unreadable {
+            assumptions.push("what could not be read is not there".to_owned());
+        }
+        Self { snapshot, types, rules, assumptions, outcome }
     }
 }
 

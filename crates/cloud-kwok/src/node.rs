@@ -76,8 +76,8 @@ pub fn to_post(claim: &NodeClaim, choice: &Choice<'_>, name: &str) -> Value {
             "taints": [{"key": &*taint.key, "effect": taint.effect.as_str()}],
         },
         "status": {
-            "capacity": amounts(&choice.instance_type.capacity),
-            "allocatable": amounts(&choice.instance_type.allocatable()),
+            "capacity": amounts(&choice.capacity()),
+            "allocatable": amounts(&choice.allocatable()),
             "phase": "Pending",
         },
     })

@@ -128,8 +128,8 @@ impl<A: NodeApi> Provider for KwokProvider<A> {
         Ok(Launched {
             provider_id: provider_id.unwrap_or_else(|| node::provider_id(&node::node_name(order.claim))),
             image_id: None,
-            capacity: choice.instance_type.capacity.clone(),
-            allocatable: choice.instance_type.allocatable(),
+            capacity: choice.capacity(),
+            allocatable: choice.allocatable(),
             labels: node::labels(order.claim, &choice),
             annotations: Texts::from([(Arc::from(key), Arc::from(value))]),
         })

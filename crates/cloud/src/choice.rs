@@ -1,6 +1,6 @@
 //! Which instance type and offering a claim gets, where that is the provider's choice.
 //!
-//! The cheapest offering that can be had and meets the claim, of a type that its requests fit. Types of the same price:
+//! The cheapest offering that can be had, meets the claim and has room for its requests. Types of the same price:
 //! the first of the catalogue. Offerings of the same price (zones, mostly): spread over claims, but always the same for
 //! one claim, so that a launch repeated after a crash chooses what it chose before.
 
@@ -10,6 +10,7 @@ use kerf_model::cloud::LaunchError;
 use kerf_model::cluster::{InstanceType, NodeClaim, Offering, Texts};
 use kerf_model::label::{ARCH, CAPACITY_TYPE, INSTANCE_TYPE, LabelRules, OS, ZONE};
 use kerf_model::requirement::{Operator, Requirement, Requirements};
+use kerf_model::resources::ResourceList;
 
 use crate::fingerprint::fingerprint;
 
@@ -35,12 +36,17 @@ pub fn choose<'a>(types: &'a [InstanceType], claim: &NodeClaim) -> Result<Choice
         if instance_type.requirements.intersects(&wanted).is_err() {
             continue;
         }
-        if !claim.requests.fits(&instance_type.allocatable()) {
+        let has_room = claim.requests.fits(&instance_type.allocatable());
+        let is_roomy = |offering: &Offering| match offering.overrides.as_deref() {
+            None => has_room,
+            Some(own) => claim.requests.fits(&instance_type.allocatable_with(Some(own))),
+        };
+        if !has_room && !instance_type.offerings.iter().any(is_roomy) {
             obstacle = obstacle.max(Obstacle::Size);
             continue;
         }
         obstacle = Obstacle::Offerings;
-        let cheapest = cheapest_offerings(instance_type, &wanted);
+        let cheapest = cheapest_offerings(instance_type, &wanted, is_roomy);
         let price = |offerings: &[&Offering]| offerings.first().map(|offering| offering.price);
         let cheaper = match (price(&cheapest), best.as_ref().and_then(|(_, offerings)| price(offerings))) {
             (None, _) => false,
@@ -61,6 +67,16 @@ pub fn choose<'a>(types: &'a [InstanceType], claim: &NodeClaim) -> Result<Choice
 }
 
 impl Choice<'_> {
+    /// Of the instance.
+    pub fn capacity(&self) -> ResourceList {
+        self.instance_type.capacity_with(self.offering.overrides.as_deref())
+    }
+
+    /// What pods can use of it.
+    pub fn allocatable(&self) -> ResourceList {
+        self.instance_type.allocatable_with(self.offering.overrides.as_deref())
+    }
+
     /// The labels that are settled: those with exactly one possible value.
     pub fn labels(&self) -> Texts {
         let settled = self.requirements.iter().filter(|requirement| requirement.operator() == Operator::In);
@@ -95,8 +111,14 @@ fn settle(requirements: &mut Requirements) {
 }
 
 /// All of the lowest price, in order; none if nothing of the type can be had.
-fn cheapest_offerings<'a>(instance_type: &'a InstanceType, wanted: &Requirements) -> Vec<&'a Offering> {
-    let possible = |offering: &&Offering| offering.is_launchable() && offering.requirements.intersects(wanted).is_ok();
+fn cheapest_offerings<'a>(
+    instance_type: &'a InstanceType,
+    wanted: &Requirements,
+    is_roomy: impl Fn(&Offering) -> bool,
+) -> Vec<&'a Offering> {
+    let possible = |offering: &&Offering| {
+        offering.is_launchable() && is_roomy(offering) && offering.requirements.intersects(wanted).is_ok()
+    };
     let possible = || instance_type.offerings.iter().filter(possible);
     let lowest = possible().map(|offering| offering.price).min();
     possible().filter(|offering| Some(offering.price) == lowest).collect()
@@ -131,6 +153,7 @@ impl Obstacle {
 mod tests {
     use std::collections::BTreeSet;
 
+    use kerf_model::cluster::Overrides;
     use kerf_model::node_pool::NodeClassRef;
     use kerf_model::requirement::Expression;
     use kerf_model::resources::ResourceName;
@@ -219,6 +242,25 @@ mod tests {
         assert_eq!(shown(&choose(&types, &claim("a", "")).unwrap()), "c-1x-amd64-linux on-demand 0.027147");
         let error = choose(&types, &claim("a", "capacity=spot")).unwrap_err();
         assert_eq!(error.to_string(), "no capacity: nothing on offer meets karpenter.sh/capacity-type In [spot]");
+    }
+
+    /// Sheet 02, case 22.
+    #[test]
+    fn an_offering_with_more_than_its_type_is_taken_for_what_only_it_has() {
+        let mut kind = Catalogue::kwok().get("c-1x-amd64-linux").unwrap().clone();
+        let list = |amount: &str| [(ResourceName::from("example.com/slice"), amount.parse().unwrap())].into_iter();
+        let dear = kind.offerings.iter_mut().rfind(|own| own.requirements.get(CAPACITY_TYPE).unwrap().has("on-demand"));
+        let own = Overrides { capacity: list("2").collect(), ..Overrides::default() };
+        dear.unwrap().overrides = Some(Arc::new(own));
+        let types = [kind];
+        let mut claim = claim("a", "");
+        assert_eq!(shown(&choose(&types, &claim).unwrap()), "c-1x-amd64-linux spot 0.019003");
+        claim.requests = list("2").collect();
+        let choice = choose(&types, &claim).unwrap();
+        assert_eq!(shown(&choice), "c-1x-amd64-linux on-demand 0.027147");
+        assert!(claim.requests.fits(&choice.allocatable()) && choice.allocatable().fits(&choice.capacity()));
+        claim.requests = list("3").collect();
+        assert!(choose(&types, &claim).is_err());
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub enum Rule {
     TerminationEnds,
     /// The end of an instance that never was has come already.
     UnknownIsGone,
+    /// Every registration hook is done with an instance that runs, sooner or later, and stays done.
+    HooksComeToAnEnd,
     /// The repair policies are a valid set.
     RepairPoliciesAreValid,
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use kerf_model::cloud::{
-    CloudDrift, Instance, Interruption, LaunchError, Launched, RepairPolicy, TerminateAnswer, UpdateAnswer,
+    CloudDrift, HookAnswer, Instance, Interruption, LaunchError, Launched, RepairPolicy, TerminateAnswer, UpdateAnswer,
 };
 use kerf_model::cluster::{ClassReadiness, NodeClaim, NodeClass, OfferingName};
 use kerf_model::label::LabelRules;
@@ -67,6 +67,23 @@ pub trait Provider: Send + Sync {
     ) -> impl Future<Output = Result<Option<CloudDrift>, CloudError>> + Send {
         let _ = order;
         std::future::ready(Ok(None))
+    }
+
+    /// Names of what must be done for the node of a claim before pods may run on it, beyond what all nodes need. Those
+    /// that have none are never asked.
+    fn registration_hooks(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether one of [`Provider::registration_hooks`] is done with a claim whose node has joined. Asked again while it is
+    /// not, and after a crash also when it was.
+    fn run_hook(
+        &self,
+        hook: &str,
+        order: Order<'_, Self::Class>,
+    ) -> impl Future<Output = Result<HookAnswer, CloudError>> + Send {
+        let source = format!("this provider has no hook {hook}: {}", order.claim.name()).into();
+        std::future::ready(Err(CloudError { attempt: "run a registration hook", source }))
     }
 
     /// Changes a claim's running instance to what it would be today, where the last answer of [`Provider::drift`] said

@@ -9,7 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_cloud::choice::{Choice, choose};
 use kerf_cloud::contract::{self, Rule, World};
 use kerf_cloud::{Catalogue, ClassKind, CloudError, InstanceTypes, Order, Provider};
-use kerf_model::cloud::{Instance, Interruption, LaunchError, Launched, RepairAction, RepairPolicy, TerminateAnswer};
+use kerf_model::cloud::{
+    HookAnswer, Instance, Interruption, LaunchError, Launched, RepairAction, RepairPolicy, TerminateAnswer,
+};
 use kerf_model::cluster::{ClassReadiness, ConditionStatus, InstanceType, NodeClass, ObjectMeta, ObjectName, Texts};
 use kerf_model::label::{LabelRules, ZONE};
 use kerf_model::node_pool::{NodeClassRef, NodePool};
@@ -33,6 +35,8 @@ enum Cheat {
     KeepsListing,
     DoubtsUnknownIds,
     RebootsAsFallback,
+    NamesAHookItHasNot,
+    NeverPassesAHook,
 }
 
 struct SmallCloud {
@@ -42,6 +46,8 @@ struct SmallCloud {
     /// By provider id: the uid of the claim, and how often the end was asked for.
     instances: Mutex<BTreeMap<String, (String, u32)>>,
     questions: Mutex<u32>,
+    /// By uid of the claim: how often it was asked where its instance is.
+    placed: Mutex<BTreeMap<String, u32>>,
 }
 
 struct SmallWorld {
@@ -78,7 +84,7 @@ impl SmallCloud {
         let known = keys.iter().filter(|key| cheat != Cheat::ForgetsAWellKnownLabel || !key.ends_with("cpu"));
         let rules = LabelRules::core().with_well_known(known.map(|key| &***key));
         let types = catalogue.types().iter().take(40).map(|kind| cheat.spoil(kind.clone())).collect();
-        Self { cheat, rules, types, instances: Mutex::default(), questions: Mutex::default() }
+        Self { cheat, rules, types, instances: Mutex::default(), questions: Mutex::default(), placed: Mutex::default() }
     }
 
     fn choose(&self, order: &Order<'_, Class>) -> Result<Choice<'_>, LaunchError> {
@@ -209,6 +215,23 @@ impl Provider for SmallCloud {
         Ok(listed.collect())
     }
 
+    fn registration_hooks(&self) -> &'static [&'static str] {
+        if self.cheat == Cheat::NamesAHookItHasNot { &["placement", "other"] } else { &["placement"] }
+    }
+
+    async fn run_hook(&self, hook: &str, order: Order<'_, Class>) -> Result<HookAnswer, CloudError> {
+        let mut placed = locked(&self.placed);
+        let asked = placed.entry(order.claim.meta.uid.to_string()).or_default();
+        *asked += 1;
+        match hook {
+            "placement" if self.cheat == Cheat::NeverPassesAHook || *asked < 3 => {
+                Ok(HookAnswer::Pending { again: SignedDuration::from_secs(1) })
+            }
+            "placement" => Ok(HookAnswer::Done { labels: Texts::new() }),
+            _ => Err(CloudError { attempt: "run a hook", source: format!("no hook {hook}").into() }),
+        }
+    }
+
     async fn interruptions(&self) -> Result<Vec<Interruption>, CloudError> {
         Ok(Vec::new())
     }
@@ -283,6 +306,8 @@ fn every_cheat_is_caught_by_its_rule() {
         (Cheat::KeepsListing, Rule::TerminationEnds),
         (Cheat::DoubtsUnknownIds, Rule::UnknownIsGone),
         (Cheat::RebootsAsFallback, Rule::RepairPoliciesAreValid),
+        (Cheat::NamesAHookItHasNot, Rule::HooksComeToAnEnd),
+        (Cheat::NeverPassesAHook, Rule::HooksComeToAnEnd),
     ];
     for (cheat, rule) in cases {
         let broken = broken_rules(cheat);

@@ -56,12 +56,40 @@ pub enum Heard {
 #[derive(Debug)]
 pub enum Work {
     Effect(Effect),
-    Launch { target: Target, claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
-    CheckDrift { target: Target, claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
-    UpdateInstance { target: Target, claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
-    Tend { claim: Arc<NodeClaim>, class: Option<Arc<NodeClass>> },
+    /// Needs the claim as it is, and its class.
+    Ask {
+        question: Question,
+        target: Target,
+        claim: Arc<NodeClaim>,
+        class: Option<Arc<NodeClass>>,
+    },
+    Tend {
+        claim: Arc<NodeClaim>,
+        class: Option<Arc<NodeClass>>,
+    },
     Catalogue(Vec<(Arc<StoredPool>, Option<Arc<NodeClass>>)>),
     Avoid(Vec<OfferingName>),
+}
+
+/// What a provider is asked about a claim.
+#[derive(Debug, Clone, Copy)]
+pub enum Question {
+    Launch,
+    Drift,
+    Hooks,
+    Update,
+}
+
+impl Question {
+    fn of(effect: &Effect) -> Option<(Self, &Target)> {
+        match effect {
+            Effect::Launch { claim } => Some((Self::Launch, claim)),
+            Effect::CheckDrift { claim } => Some((Self::Drift, claim)),
+            Effect::RunHooks { claim } => Some((Self::Hooks, claim)),
+            Effect::UpdateInstance { claim } => Some((Self::Update, claim)),
+            _ => None,
+        }
+    }
 }
 
 pub struct Brain {
@@ -284,6 +312,7 @@ impl Brain {
             | Input::Instances(_)
             | Input::InstanceFound { .. }
             | Input::DriftFound { .. }
+            | Input::HooksRan { .. }
             | Input::InstanceUpdated { .. }
             | Input::Rebooted { .. }
             | Input::Interrupted(_) => {}
@@ -399,24 +428,14 @@ impl Brain {
             self.send(Work::Avoid(offerings));
         }
         for effect in output.effects {
-            match effect {
-                // A claim that is gone meanwhile needs no instance.
-                Effect::Launch { claim: target } => {
-                    if let Some((claim, class)) = self.order(&target) {
-                        self.send(Work::Launch { target, claim, class });
+            match Question::of(&effect) {
+                None => self.send(Work::Effect(effect)),
+                // A claim that is gone meanwhile needs no answer.
+                Some((question, target)) => {
+                    if let Some((claim, class)) = self.order(target) {
+                        self.send(Work::Ask { question, target: target.clone(), claim, class });
                     }
                 }
-                Effect::CheckDrift { claim: target } => {
-                    if let Some((claim, class)) = self.order(&target) {
-                        self.send(Work::CheckDrift { target, claim, class });
-                    }
-                }
-                Effect::UpdateInstance { claim: target } => {
-                    if let Some((claim, class)) = self.order(&target) {
-                        self.send(Work::UpdateInstance { target, claim, class });
-                    }
-                }
-                other => self.send(Work::Effect(other)),
             }
         }
     }

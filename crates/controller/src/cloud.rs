@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use kerf_cloud::{CloudError, InstanceTypes, Order, Provider};
 use kerf_model::change::Input;
-use kerf_model::cloud::{CloudDrift, Interruption, LaunchError, Launched, RebootAnswer, TerminateAnswer, UpdateAnswer};
+use kerf_model::cloud::{
+    CloudDrift, HookAnswer, HookReport, Interruption, LaunchError, Launched, RebootAnswer, TerminateAnswer,
+    UpdateAnswer,
+};
 use kerf_model::cluster::{NodeClaim, NodeClass, OfferingName, StoredPool};
 use kerf_model::effect::Effect;
 use tokio::time::Instant;
@@ -15,7 +19,7 @@ use tracing::{info, warn};
 use crate::metrics::{CloudCall, Metrics};
 
 /// What the provider could not do for a claim is tried again after this.
-const TEND_AGAIN: SignedDuration = SignedDuration::from_secs(5);
+const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
 /// Reads the part of a node class that is the provider's own.
 pub trait ClassReader<C>: Send + Sync {
@@ -108,7 +112,7 @@ where
                 if self.troubles.is_new(claim.name(), &trouble) {
                     warn!(nodeclaim = &**claim.name(), error = trouble, "the provider could not tend a claim");
                 }
-                now.checked_add(TEND_AGAIN).ok()
+                now.checked_add(TRY_AGAIN).ok()
             }
         }
     }
@@ -146,6 +150,22 @@ where
         let class = answered(self.class(class).await)?;
         let call = ("nodeclaim.disruption", "IsDrifted", claim.pool().unwrap_or_default());
         answered(self.timed(call, self.provider.drift(Order { claim, class: class.as_ref() }), unknown).await)
+    }
+
+    /// All of the provider's registration hooks at once. `None` if there is no answer; they are asked again.
+    pub async fn run_hooks(&self, claim: &NodeClaim, class: Option<&NodeClass>) -> Option<HookReport> {
+        let class = answered(self.class(class).await)?;
+        let order = Order { claim, class: class.as_ref() };
+        let hooks = self.provider.registration_hooks().iter().map(|hook| async move {
+            let call = ("nodeclaim.lifecycle", *hook, claim.pool().unwrap_or_default());
+            let answer = self.timed(call, self.provider.run_hook(hook, order), unknown).await;
+            let answer = answer.unwrap_or_else(|error| {
+                warn!(nodeclaim = &**claim.name(), hook, error = chain(&error), "a registration hook failed");
+                HookAnswer::Pending { again: TRY_AGAIN }
+            });
+            (Arc::from(*hook), answer)
+        });
+        Some(HookReport::of(join_all(hooks).await))
     }
 
     pub fn avoid(&self, offerings: Vec<OfferingName>) {
@@ -213,12 +233,14 @@ where
             | Effect::PatchPool(..)
             | Effect::PatchOverlay(..)
             | Effect::PatchBuffer(..)
+            | Effect::PatchWindow(..)
             | Effect::EvictPod(_)
             | Effect::DeletePod(..)
             | Effect::Publish(_)
             | Effect::Launch { .. }
             | Effect::PatchPod(..)
             | Effect::CheckDrift { .. }
+            | Effect::RunHooks { .. }
             | Effect::UpdateInstance { .. } => None,
         }
     }

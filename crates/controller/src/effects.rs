@@ -11,22 +11,23 @@ use jiff::Timestamp;
 use kerf_api::write::{Request, api_writes};
 use kerf_cloud::Provider;
 use kerf_model::change::Input;
-use kerf_model::cluster::ObjectName;
-use kerf_model::effect::{Effect, Event, WriteError};
+use kerf_model::cluster::{NodeClaim, NodeClass, ObjectName};
+use kerf_model::effect::{Effect, Event, Target, WriteError};
 use kerf_model::label::{NODEPOOL, annotation};
 use kerf_model::taint::Taint;
 use kube::Client;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::brain::{Heard, Work, clock};
+use crate::brain::{Heard, Question, Work, clock};
 use crate::cloud::{ClassReader, Cloud};
 use crate::metrics::Metrics;
 use crate::requests::{self, Done, Refused};
 use crate::said::Said;
 
 /// Requests under way at the same time. The server's own fairness queues the rest.
-const AT_ONCE: usize = 64;
+pub const AT_ONCE: usize = 64;
 /// Of them, events: what is only told must not hold up what is done, however slow the server is.
 const EVENTS_AT_ONCE: usize = 8;
 
@@ -47,6 +48,7 @@ enum Lane {
     Pool(ObjectName),
     Overlay(ObjectName),
     Buffer(ObjectName),
+    Window(ObjectName),
     Pod(ObjectName),
     Event(Arc<str>),
     Instance(ObjectName),
@@ -135,9 +137,7 @@ fn is_same(one: &Event, other: &Event) -> bool {
 
 fn lane(work: &Work) -> Lane {
     match work {
-        Work::Launch { target, .. } | Work::CheckDrift { target, .. } | Work::UpdateInstance { target, .. } => {
-            Lane::Instance(target.name.clone())
-        }
+        Work::Ask { target, .. } => Lane::Instance(target.name.clone()),
         Work::Tend { claim, .. } => Lane::Tending(claim.meta.name.clone()),
         Work::Catalogue(_) | Work::Avoid(_) => Lane::Catalogue,
         Work::Effect(effect) => match effect {
@@ -147,6 +147,7 @@ fn lane(work: &Work) -> Lane {
             Effect::PatchPool(target, _) => Lane::Pool(target.name.clone()),
             Effect::PatchOverlay(target, _) => Lane::Overlay(target.name.clone()),
             Effect::PatchBuffer(target, _) => Lane::Buffer(target.name.clone()),
+            Effect::PatchWindow(target, _) => Lane::Window(target.name.clone()),
             Effect::EvictPod(target) | Effect::DeletePod(target, _) | Effect::PatchPod(target, _) => {
                 Lane::Pod(target.name.clone())
             }
@@ -154,6 +155,7 @@ fn lane(work: &Work) -> Lane {
             Effect::Launch { claim }
             | Effect::Terminate { claim, .. }
             | Effect::CheckDrift { claim }
+            | Effect::RunHooks { claim }
             | Effect::UpdateInstance { claim }
             | Effect::Reboot { claim, .. } => Lane::Instance(claim.name.clone()),
             Effect::TerminateOrphan { provider_id } | Effect::FindInstance { provider_id } => {
@@ -186,12 +188,12 @@ where
             tokio::select! {
                 Some(lane) = running.next(), if !running.is_empty() => {
                     lanes.done(lane);
-                    writer.metrics.effects_waiting(lanes.len());
+                    writer.metrics.effects_pending(lanes.len(), running.len());
                 }
                 more = work.recv() => match more {
                     Some(more) => {
                         lanes.push(more);
-                        writer.metrics.effects_waiting(lanes.len());
+                        writer.metrics.effects_pending(lanes.len(), running.len());
                     }
                     None => return,
                 },
@@ -200,19 +202,11 @@ where
     }
 
     async fn perform(&self, work: Work) {
+        let start = Instant::now();
         let heard = match work {
             Work::Effect(effect) => self.execute(effect).await,
-            Work::Launch { target, claim, class } => {
-                let answer = self.cloud.launch(&claim, class.as_deref()).await;
-                Some(Heard::Input(Input::Launched { claim: target, answer }))
-            }
-            Work::CheckDrift { target, claim, class } => {
-                let drift = self.cloud.drift(&claim, class.as_deref()).await;
-                drift.map(|drift| Heard::Input(Input::DriftFound { claim: target, drift }))
-            }
-            Work::UpdateInstance { target, claim, class } => {
-                let answer = self.cloud.update(&claim, class.as_deref()).await;
-                Some(Heard::Input(Input::InstanceUpdated { claim: target, answer }))
+            Work::Ask { question, target, claim, class } => {
+                self.ask(question, target, &claim, class.as_deref()).await.map(Heard::Input)
             }
             Work::Tend { claim, class } => {
                 let at = self.cloud.tend(&claim, class.as_deref(), clock()).await;
@@ -224,10 +218,28 @@ where
             }
             Work::Catalogue(pools) => Some(Heard::Input(Input::Catalogue(self.cloud.catalogue(&pools).await))),
         };
+        let is_failed = matches!(heard, Some(Heard::Input(Input::WriteFailed { .. })));
+        self.metrics.effect_done(is_failed, start.elapsed());
         if let Some(heard) = heard {
             // Fails when the engine has ended, and then so does everything.
             drop(self.queue.send(heard).await);
         }
+    }
+
+    /// `None` if there is no answer: it is asked again.
+    async fn ask(
+        &self,
+        question: Question,
+        target: Target,
+        claim: &NodeClaim,
+        class: Option<&NodeClass>,
+    ) -> Option<Input> {
+        Some(match question {
+            Question::Launch => Input::Launched { claim: target, answer: self.cloud.launch(claim, class).await },
+            Question::Drift => Input::DriftFound { claim: target, drift: self.cloud.drift(claim, class).await? },
+            Question::Hooks => Input::HooksRan { claim: target, report: self.cloud.run_hooks(claim, class).await? },
+            Question::Update => Input::InstanceUpdated { claim: target, answer: self.cloud.update(claim, class).await },
+        })
     }
 
     async fn execute(&self, effect: Effect) -> Option<Heard> {
@@ -316,6 +328,7 @@ where
             Effect::PatchPool(target, _) => debug!(nodepool = %target, "patched nodepool"),
             Effect::PatchOverlay(target, _) => debug!(overlay = %target, "patched nodeoverlay"),
             Effect::PatchBuffer(target, _) => debug!(buffer = %target, "patched capacitybuffer"),
+            Effect::PatchWindow(target, _) => debug!(window = %target, "patched maintenancewindow"),
             Effect::Publish(_)
             | Effect::Launch { .. }
             | Effect::Terminate { .. }
@@ -323,6 +336,7 @@ where
             | Effect::ListInstances
             | Effect::FindInstance { .. }
             | Effect::CheckDrift { .. }
+            | Effect::RunHooks { .. }
             | Effect::UpdateInstance { .. }
             | Effect::Reboot { .. } => {}
         }

@@ -5,7 +5,7 @@
 //! - `effects`: the only writer; effects on one object in order, those on different objects at the same time.
 //! - `requests`: one request to the API and what its refusal means. `cloud`: what is asked of the provider.
 //! - [`kwok`]: what the KWOK provider needs of a cluster. [`lease`]: who of several replicas acts.
-//! - [`metrics`] and `probes`: what others can see of it. [`throttle`]: how much it asks of the API.
+//! - [`metrics`] and `probes`: what others can see of it. [`throttle`], [`traffic`]: how much it asks of the API.
 //!
 //! Must never know: how anything is decided. Start with [`run`].
 
@@ -21,6 +21,7 @@ mod requests;
 mod run;
 mod said;
 pub mod throttle;
+pub mod traffic;
 mod watch;
 
 pub use cloud::ClassReader;

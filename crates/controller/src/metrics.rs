@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_disruption::{Reason, Round};
+use kerf_disruption::{KeepReason, Reason, Round, Verdict};
 use kerf_engine::DisruptionNote;
 use kerf_engine::commands::Decision;
 use kerf_lifecycle::{Cause, Note};
@@ -28,8 +28,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::brain::Heard;
+use crate::effects::AT_ONCE;
+use crate::traffic::Traffic;
 use catalogue as metric;
-use registry::{Page, Registry};
+pub(crate) use registry::{Page, Registry};
 pub use state::{Seen, Waiting};
 
 /// The engine may be in the middle of a long round: then the last look is shown again.
@@ -50,6 +52,7 @@ pub struct Metrics {
     observes_state: bool,
     lease: Option<String>,
     engine: Mutex<Engine>,
+    traffic: Traffic,
 }
 
 #[derive(Debug, Default)]
@@ -74,16 +77,18 @@ pub struct Transition<'a> {
 }
 
 impl Metrics {
-    pub fn new(build: &Build, observes_state: bool, lease: Option<&str>) -> Self {
+    pub fn new(build: &Build, observes_state: bool, lease: Option<&str>, traffic: Traffic) -> Self {
         let metrics = Self {
             values: Mutex::default(),
             observes_state,
             lease: lease.map(str::to_owned),
             engine: Mutex::default(),
+            traffic,
         };
         metrics.set(&metric::BUILD_INFO, &[build.version, "", std::env::consts::ARCH, build.commit], 1.0);
         metrics.set(&metric::STATE_SYNCED, &[], 0.0);
         metrics.set(&metric::STATE_NODES, &[], 0.0);
+        metrics.set(&metric::MOST_WORKERS, &["effects"], AT_ONCE as f64);
         for consolidation_type in ["multi", "single"] {
             metrics.set(&metric::DISRUPTION_TIMEOUTS, &[consolidation_type], 0.0);
         }
@@ -103,6 +108,7 @@ impl Metrics {
             seen.write(self.observes_state, &mut page);
         }
         self.values().registry.write(&mut page);
+        self.traffic.write(&mut page);
         page.text()
     }
 
@@ -243,8 +249,13 @@ impl Metrics {
                     self.add(&metric::CONSOLIDATION_MOVES, &labels);
                     self.observe(&metric::CONSOLIDATION_SCORE, &labels, move_.score);
                 }
+                for verdict in round.verdicts.values() {
+                    if let Verdict::Keep(KeepReason::Window { window, action, .. }) = verdict {
+                        self.add(&metric::WINDOW_BLOCKS, &[window, action.label()]);
+                    }
+                }
                 self.budgets(round);
-                self.reconciled("disruption", took);
+                self.reconciled("disruption", "success", took);
             }
             DisruptionNote::Started { method, reason, decision, nodes, .. } => {
                 let labels = [decision.metric(), reason.metric(), method.consolidation_type()];
@@ -256,8 +267,9 @@ impl Metrics {
                     }
                 }
             }
-            DisruptionNote::Withdrawn { method, .. } => {
-                self.add(&metric::DISRUPTION_WITHDRAWN, &[method.consolidation_type()]);
+            DisruptionNote::Withdrawn { method, nodes, .. } => {
+                let labels = [method.consolidation_type()];
+                self.values().registry.add(&metric::DISRUPTION_WITHDRAWN, &labels, *nodes as f64);
             }
             DisruptionNote::Failed { method, reason, decision, .. } => {
                 let labels = [decision.metric(), reason.metric(), method.consolidation_type()];
@@ -290,9 +302,9 @@ impl Metrics {
             values.registry.set(&metric::POOLS_ALLOWED, &labels, f64::from(allowed));
             values.registry.set(&metric::POOLS_CONSUMING, &labels, f64::from(budget.consuming));
         }
-        for (method, count) in &round.eligible {
-            let labels = [method.label(), method.consolidation_type()];
-            values.registry.set(&metric::DISRUPTION_ELIGIBLE, &labels, f64::from(*count));
+        values.registry.forget(&metric::DISRUPTION_ELIGIBLE);
+        for (reason, count) in round.eligible_by_reason() {
+            values.registry.set(&metric::DISRUPTION_ELIGIBLE, &[reason.metric()], f64::from(count));
         }
     }
 
@@ -379,7 +391,7 @@ impl Metrics {
 
     pub(crate) fn scheduled(&self, took: Duration) {
         self.observe(&metric::SCHEDULER_DURATION, &["provisioner"], took.as_secs_f64());
-        self.reconciled("provisioner", took);
+        self.reconciled("provisioner", "success", took);
     }
 
     /// A call to the provider, with its error if it failed.
@@ -417,19 +429,28 @@ impl Metrics {
 
     /// One look at the cluster, under the names that dashboards of controllers know.
     pub(crate) fn looked(&self, heard: usize, effects: usize, took: Duration) {
-        self.reconciled("engine", took);
+        self.reconciled("engine", "success", took);
         let mut values = self.values();
         values.registry.set(&metric::QUEUE_DEPTH, &["engine"], heard as f64);
         values.registry.add(&metric::QUEUE_ADDS, &["engine"], heard as f64);
         values.registry.add(&metric::QUEUE_ADDS, &["effects"], effects as f64);
     }
 
-    pub(crate) fn effects_waiting(&self, waiting: usize) {
+    /// How many effects wait, and how many are under way.
+    pub(crate) fn effects_pending(&self, waiting: usize, under_way: usize) {
         self.set(&metric::QUEUE_DEPTH, &["effects"], waiting as f64);
+        self.set(&metric::WORKERS, &["effects"], under_way as f64);
     }
 
-    fn reconciled(&self, controller: &'static str, took: Duration) {
-        self.add(&metric::RECONCILES, &[controller, "success"]);
+    pub(crate) fn effect_done(&self, is_failed: bool, took: Duration) {
+        if is_failed {
+            self.add(&metric::RECONCILE_ERRORS, &["effects"]);
+        }
+        self.reconciled("effects", if is_failed { "error" } else { "success" }, took);
+    }
+
+    fn reconciled(&self, controller: &'static str, result: &'static str, took: Duration) {
+        self.add(&metric::RECONCILES, &[controller, result]);
         self.observe(&metric::RECONCILE_TIME, &[controller], took.as_secs_f64());
     }
 
@@ -519,14 +540,16 @@ const fn uses_devices(pod: &Pod) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use kerf_disruption::{Method, ObjectionKind, ProposalId};
     use kerf_model::cluster::ObjectName;
     use kerf_model::effect::Target;
+    use kerf_model::maintenance::Action;
 
     use super::*;
 
     #[tokio::test]
     async fn a_note_that_is_repeated_counts_once() {
-        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, Some("lease"));
+        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, Some("lease"), Traffic::default());
         let claim = Target { name: ObjectName::of_cluster("a"), uid: Arc::from("u") };
         let note = Note::GivenUp { claim, cause: Cause::Expired };
         let snapshot = ClusterSnapshot::default();
@@ -535,5 +558,36 @@ mod tests {
         let text = metrics.text().await;
         assert!(text.contains("karpenter_build_info{version=\"1\","), "{text}");
         assert!(text.contains("leader_election_master_status{name=\"lease\"} 0\n"), "{text}");
+    }
+
+    /// Sheet 03 §10 and §14: nodes that failed the second look are counted, and those that could go, by reason.
+    #[tokio::test]
+    async fn disruption_is_counted_by_nodes() {
+        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, None, Traffic::default());
+        let mut round = Round::default();
+        let counts = [(Method::Emptiness, 1), (Method::StaticDrift, 2), (Method::Drift, 3), (Method::MultiNode, 4)];
+        round.eligible.extend(counts);
+        round.eligible.insert(Method::SingleNode, 4);
+        let held_back = KeepReason::Window { window: Arc::from("night"), action: Action::Drift, until: None };
+        round.verdicts.insert(Arc::from("a"), Verdict::Keep(held_back));
+        metrics.disruption(&DisruptionNote::Looked, &round, Duration::ZERO);
+        let withdrawn = DisruptionNote::Withdrawn {
+            command: ProposalId::from("c"),
+            method: Method::Emptiness,
+            objection: ObjectionKind::Churn,
+            nodes: 3,
+        };
+        metrics.disruption(&withdrawn, &round, Duration::ZERO);
+        let text = metrics.text().await;
+        for line in [
+            "karpenter_voluntary_disruption_eligible_nodes{reason=\"empty\"} 1",
+            "karpenter_voluntary_disruption_eligible_nodes{reason=\"drifted\"} 5",
+            "karpenter_voluntary_disruption_eligible_nodes{reason=\"underutilized\"} 4",
+            "karpenter_voluntary_disruption_eligible_nodes{reason=\"unhealthy\"} 0",
+            "karpenter_voluntary_disruption_failed_validations_total{consolidation_type=\"empty\"} 3",
+            "kerf_maintenance_window_blocks_total{window=\"night\",action=\"Drift\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
     }
 }

@@ -22,6 +22,7 @@ use crate::lease::{Candidate, Held, LeaseOptions, Lost};
 use crate::metrics::{Build, Metrics};
 use crate::probes::{self, Health};
 use crate::said::Said;
+use crate::traffic::Traffic;
 use crate::watch;
 
 pub struct Options {
@@ -50,6 +51,8 @@ pub struct Addresses {
 pub struct Clients {
     pub work: Client,
     pub lease: Client,
+    /// What both ask of the server.
+    pub traffic: Traffic,
 }
 
 /// Why it ended although nobody asked it to.
@@ -89,7 +92,7 @@ where
     R: ClassReader<P::Class> + 'static,
 {
     let lease_name = options.lease.as_ref().map(|lease| lease.name.as_str());
-    let metrics = Arc::new(Metrics::new(&options.build, options.observes_state, lease_name));
+    let metrics = Arc::new(Metrics::new(&options.build, options.observes_state, lease_name, clients.traffic.clone()));
     let health = Arc::new(Health::default());
     // Dropped with everything in it when this function returns.
     let mut servers = JoinSet::new();

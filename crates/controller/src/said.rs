@@ -73,7 +73,11 @@ mod tests {
     use super::*;
 
     fn blocked(message: &str) -> Event {
-        let target = Target { name: ObjectName::of_cluster("node-a"), uid: Arc::from("1") };
+        blocked_at("1", message)
+    }
+
+    fn blocked_at(uid: &str, message: &str) -> Event {
+        let target = Target { name: ObjectName::of_cluster("node-a"), uid: Arc::from(uid) };
         Event {
             about: EventTarget { kind: EventKind::Node, target },
             severity: EventSeverity::Normal,
@@ -82,6 +86,22 @@ mod tests {
             dedupe: String::new(),
             interval: SignedDuration::from_mins(5),
         }
+    }
+
+    /// Sheet 04, case 67.
+    #[test]
+    fn the_same_event_is_told_once_within_its_time_and_of_another_object_on_its_own() {
+        let said = Said::default();
+        let start = Timestamp::UNIX_EPOCH;
+        let two_minutes = SignedDuration::from_mins(2);
+        let event = |uid| Event { interval: two_minutes, ..blocked_at(uid, "a PDB") };
+        assert!(said.say(&event("1"), start).is_some());
+        let almost = two_minutes - SignedDuration::from_nanos(1);
+        assert_eq!(said.say(&event("1"), start + almost), None);
+        assert!(said.say(&event("2"), start + almost).is_some());
+        assert!(said.say(&event("1"), start + two_minutes).is_some());
+        let other = Event { reason: "Unconsolidatable", ..event("1") };
+        assert!(said.say(&other, start + two_minutes).is_some());
     }
 
     #[test]

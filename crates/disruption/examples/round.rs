@@ -96,6 +96,7 @@ fn instance_types() -> Vec<InstanceType> {
                 price: Price::from_micros((50_000 + family * 1_500) * size * if kind == "spot" { 6 } else { 10 } / 10),
                 available: true,
                 reservation_capacity: None,
+                overrides: None,
             });
             let mut requirements = Requirements::new();
             requirements.add(Requirement::one_of(label::INSTANCE_TYPE, [&name]), &rules);

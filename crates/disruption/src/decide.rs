@@ -7,6 +7,7 @@ use kerf_model::budget::Allowance;
 
 use crate::context::Context;
 use crate::events;
+use crate::methods::consolidation::Totals;
 use crate::methods::{consolidation, drift, emptiness, rebalance, repair, static_drift};
 use crate::plan::Plan;
 use crate::{Policy, Reason, Round, View};
@@ -19,9 +20,11 @@ pub fn decide(view: &View<'_>) -> Round {
         Policy::Best => best(&mut plan),
         Policy::Compatible => compatible(&mut plan),
     }
+    let wanted_gone = plan.take_wanted_gone();
     let mut round = plan.finish();
-    round.events = events::all(&context, &round);
-    round.scored = consolidation::scored(&context, &round);
+    let totals = Totals::of(&context);
+    round.events = events::all(&context, &totals, &round, &wanted_gone);
+    round.scored = consolidation::scored(&context, &totals, &round);
     round
 }
 

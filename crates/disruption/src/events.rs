@@ -6,6 +6,7 @@ use kerf_model::cluster::ObjectMeta;
 use kerf_model::effect::{Event, EventKind, EventSeverity, EventTarget};
 
 use crate::context::Context;
+use crate::methods::consolidation::{Score, THRESHOLD, Totals};
 use crate::subject::Subject;
 use crate::{Action, KeepReason, Method, Proposal, Round, Verdict};
 
@@ -13,6 +14,7 @@ const BLOCKED: &str = "DisruptionBlocked";
 const UNCONSOLIDATABLE: &str = "Unconsolidatable";
 const REPAIR_BLOCKED: &str = "NodeRepairBlocked";
 const CANDIDATE: &str = "ConsolidationCandidate";
+const APPROVED: &str = "ConsolidationApproved";
 
 /// How a reason is told.
 enum Telling {
@@ -23,16 +25,18 @@ enum Telling {
     RepairBlocked,
 }
 
-pub(crate) fn all(context: &Context<'_>, round: &Round) -> Vec<Event> {
+/// `wanted_gone` is by subject: whether it was to go for another reason than its cost.
+pub(crate) fn all(context: &Context<'_>, totals: &Totals, round: &Round, wanted_gone: &[bool]) -> Vec<Event> {
     let mut events = Vec::new();
-    for (subject, verdict) in context.subjects.iter().zip(round.verdicts.values()) {
+    for ((subject, verdict), wanted_gone) in context.subjects.iter().zip(round.verdicts.values()).zip(wanted_gone) {
         match verdict {
-            Verdict::Keep(reason) => tell(subject, reason, &mut events),
+            Verdict::Keep(reason) => tell(subject, reason, *wanted_gone, &mut events),
             Verdict::Go { .. } | Verdict::UnderWay { .. } | Verdict::Leaving => {}
         }
     }
-    for proposal in &round.proposals {
+    for proposal in round.proposals.iter().filter(|it| matches!(it.method, Method::MultiNode | Method::SingleNode)) {
         announce(context, proposal, &mut events);
+        weigh(context, totals, proposal, &mut events);
     }
     for ((pool, reason), using) in &round.budgets {
         if using.nodes > 0
@@ -49,16 +53,17 @@ pub(crate) fn all(context: &Context<'_>, round: &Round) -> Vec<Event> {
     events
 }
 
-fn tell(subject: &Subject<'_>, reason: &KeepReason, events: &mut Vec<Event>) {
+fn tell(subject: &Subject<'_>, reason: &KeepReason, wanted_gone: bool, events: &mut Vec<Event>) {
     let (name, interval, severity) = match telling(reason) {
         Telling::Not => return,
+        // A drifted or sick node whose pods have no place is not one that is merely too dear.
+        Telling::Unconsolidatable if wanted_gone => (BLOCKED, SignedDuration::from_mins(2), EventSeverity::Normal),
         Telling::Blocked => (BLOCKED, SignedDuration::from_mins(2), EventSeverity::Normal),
         Telling::Unconsolidatable => (UNCONSOLIDATABLE, SignedDuration::from_mins(15), EventSeverity::Normal),
         Telling::RepairBlocked => (REPAIR_BLOCKED, SignedDuration::from_mins(15), EventSeverity::Warning),
     };
-    let node = subject.node.map(|node| (EventKind::Node, &node.meta));
     let pool = subject.stored.filter(|_| name == REPAIR_BLOCKED).map(|stored| (EventKind::NodePool, &stored.meta));
-    for (kind, meta) in node.into_iter().chain([(EventKind::NodeClaim, &subject.claim.meta)]).chain(pool) {
+    for (kind, meta) in node_and_claim(subject).chain(pool) {
         let mut event = event(kind, meta, name, reason.to_string());
         // By its category: a number that changes makes no new event, another reason does.
         reason.label().clone_into(&mut event.dedupe);
@@ -69,8 +74,7 @@ fn tell(subject: &Subject<'_>, reason: &KeepReason, events: &mut Vec<Event>) {
 }
 
 fn announce(context: &Context<'_>, proposal: &Proposal, events: &mut Vec<Event>) {
-    let is_replace = matches!(proposal.action, Action::Replace(_));
-    if !is_replace || !matches!(proposal.method, Method::MultiNode | Method::SingleNode) {
+    if !matches!(proposal.action, Action::Replace(_)) {
         return;
     }
     let count = proposal.candidates.len();
@@ -79,11 +83,34 @@ fn announce(context: &Context<'_>, proposal: &Proposal, events: &mut Vec<Event>)
     let text = format!("{} {}{part}{savings}", proposal.reason, proposal.action.label());
     let subjects = proposal.claims().filter_map(|claim| context.subject(claim));
     for subject in subjects {
-        let node = subject.node.map(|node| (EventKind::Node, &node.meta));
-        for (kind, meta) in node.into_iter().chain([(EventKind::NodeClaim, &subject.claim.meta)]) {
-            events.push(event(kind, meta, CANDIDATE, text.clone()));
+        events.extend(node_and_claim(subject).map(|(kind, meta)| event(kind, meta, CANDIDATE, text.clone())));
+    }
+}
+
+/// What a Balanced pool has weighed: told on the node that goes alone, and of several on the pool.
+fn weigh(context: &Context<'_>, totals: &Totals, proposal: &Proposal, events: &mut Vec<Event>) {
+    for Score { pool, value, saved, disrupted } in totals.scores(proposal, context) {
+        let shares = [saved, disrupted].map(|share| format!("{:.1} %", 100.0 * share));
+        let [saved, disrupted] = shares;
+        let text = format!(
+            "score {value:.2}, at least {THRESHOLD:.2} is needed: saves {saved} of the pool's cost, disrupts {disrupted} of it"
+        );
+        let alone = proposal.claims().next().filter(|_| proposal.candidates.len() == 1);
+        match alone.and_then(|claim| context.subject(claim)) {
+            Some(subject) => {
+                events.extend(node_and_claim(subject).map(|(kind, meta)| event(kind, meta, APPROVED, text.clone())));
+            }
+            None => {
+                let stored = context.view.snapshot.pool(&pool);
+                events.extend(stored.map(|stored| event(EventKind::NodePool, &stored.meta, APPROVED, text)));
+            }
         }
     }
+}
+
+fn node_and_claim<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (EventKind, &'s ObjectMeta)> {
+    let node = subject.node.map(|node| (EventKind::Node, &node.meta));
+    node.into_iter().chain([(EventKind::NodeClaim, &subject.claim.meta)])
 }
 
 fn event(kind: EventKind, about: &ObjectMeta, reason: &'static str, message: String) -> Event {

@@ -14,7 +14,6 @@
 
 mod budgets;
 mod context;
-mod cost;
 mod decide;
 mod deletion_cost;
 mod events;

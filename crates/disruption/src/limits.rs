@@ -97,7 +97,7 @@ fn launched_capacity(subject: &Subject<'_>) -> ResourceList {
 }
 
 fn as_counted(kind: &InstanceType) -> ResourceList {
-    with_one_node(kind.capacity.clone())
+    with_one_node(kind.most_capacity())
 }
 
 fn with_one_node(mut capacity: ResourceList) -> ResourceList {

@@ -3,14 +3,21 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Below this, starting threads costs more than it brings.
-const WORTH_IT: usize = 16;
+/// How long one item takes, about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Effort {
+    /// Some ten microseconds.
+    LookUp,
+    /// Some hundred microseconds, and many times that.
+    WhatIf,
+}
+
 /// What-ifs are bound by memory; more threads than this bring nothing.
 const MOST_THREADS: usize = 8;
 
-pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], each: Effort, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    if items.len() < WORTH_IT || threads == 1 {
+    if items.len() < each.worth_threads() || threads == 1 {
         return items.iter().map(work).collect();
     }
     let next = AtomicUsize::new(0);
@@ -31,6 +38,16 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R 
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+impl Effort {
+    /// With fewer items, starting threads costs more than it brings.
+    fn worth_threads(self) -> usize {
+        match self {
+            Self::LookUp => 500,
+            Self::WhatIf => 16,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +55,9 @@ mod tests {
     #[test]
     fn results_come_in_the_order_of_the_items() {
         let items: Vec<u64> = (0..1_000).collect();
-        assert_eq!(in_parallel(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
+        assert_eq!(
+            in_parallel(&items, Effort::LookUp, |item| item * 2),
+            items.iter().map(|item| item * 2).collect::<Vec<_>>()
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kerf_model::budget::Allowance;
-use kerf_model::cluster::{ObjectName, Pod};
+use kerf_model::cluster::{ObjectName, Pod, condition_kind as kind};
 use kerf_model::effect::Event;
 use kerf_model::maintenance;
 
@@ -31,6 +31,8 @@ pub(crate) struct Plan<'c, 'a> {
     verdicts: Vec<Option<Verdict>>,
     /// By subject: why it stays, if it stays; the first method that had something to say.
     kept: Vec<Option<KeepReason>>,
+    /// By subject: whether it stays although something else than its cost asks for it to go.
+    wanted_gone: Vec<bool>,
     pub(crate) proposals: Vec<Proposal>,
     pub(crate) events: Vec<Event>,
     pub(crate) eligible: BTreeMap<Method, u32>,
@@ -41,22 +43,34 @@ pub(crate) struct Plan<'c, 'a> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally<'a> {
     nodes: BTreeMap<Arc<str>, u32>,
+    /// By pool: how many of those are left to drift. A drifted node that goes for another reason is one of them.
+    for_drift: BTreeMap<Arc<str>, u32>,
     evictions: PdbUse<'a>,
 }
 
 impl<'a> Tally<'a> {
     pub(crate) fn add(&mut self, plan: &Plan<'_, 'a>, subject: &Subject<'a>) {
         if let Some(pool) = &subject.pool_name {
-            self.keep_back(pool, 1);
+            match self.for_drift.get_mut(pool).filter(|left| **left > 0 && subject.is(kind::DRIFTED)) {
+                Some(left) => *left -= 1,
+                None => *self.nodes.entry(Arc::clone(pool)).or_default() += 1,
+            }
         }
         for (pdb, count) in plan.context.pdb_use(subject) {
             *self.evictions.entry(pdb).or_default() += count;
         }
     }
 
-    /// Leaves so many of the pool's nodes to others.
-    pub(crate) fn keep_back(&mut self, pool: &Arc<str>, nodes: u32) {
+    /// Leaves so many of the pool's nodes to drift.
+    pub(crate) fn leave_to_drift(&mut self, pool: &Arc<str>, nodes: u32) {
         *self.nodes.entry(Arc::clone(pool)).or_default() += nodes;
+        *self.for_drift.entry(Arc::clone(pool)).or_default() += nodes;
+    }
+
+    /// What one more node of the pool has to leave of its budget.
+    fn kept_back(&self, pool: &str, subject: &Subject<'_>) -> u32 {
+        let is_left_to_drift = subject.is(kind::DRIFTED) && self.for_drift.get(pool).is_some_and(|left| *left > 0);
+        self.nodes.get(pool).copied().unwrap_or(0) - u32::from(is_left_to_drift)
     }
 }
 
@@ -90,6 +104,7 @@ impl<'c, 'a> Plan<'c, 'a> {
             pdb_left,
             verdicts,
             kept: subjects.iter().map(|_| None).collect(),
+            wanted_gone: vec![false; subjects.len()],
             proposals: Vec::new(),
             events: Vec::new(),
             eligible: BTreeMap::new(),
@@ -113,9 +128,15 @@ impl<'c, 'a> Plan<'c, 'a> {
         self.kept[at].get_or_insert(reason);
     }
 
-    /// A reason that is better than what was said before, because more is known now.
+    /// The reason of a method that does not ask what the node costs: it stands before what was said to save money.
     pub(crate) fn keep_rather(&mut self, at: usize, reason: KeepReason) {
         self.kept[at] = Some(reason);
+        self.wanted_gone[at] = true;
+    }
+
+    /// By subject: whether [`keep_rather`](Self::keep_rather) had something to say.
+    pub(crate) fn take_wanted_gone(&mut self) -> Vec<bool> {
+        std::mem::take(&mut self.wanted_gone)
     }
 
     pub(crate) fn policy(&self) -> Policy {
@@ -151,7 +172,7 @@ impl<'c, 'a> Plan<'c, 'a> {
         reason: Reason,
     ) -> Result<(), KeepReason> {
         let Some(pool) = &subject.pool_name else { return Err(KeepReason::NoPool) };
-        let kept_back = tally.nodes.get(pool).copied().unwrap_or(0);
+        let kept_back = tally.kept_back(pool, subject);
         match self.budgets.left(pool, reason).minus(kept_back) > Allowance::AtMost(0) {
             true => Ok(()),
             false => Err(self.budgets.spent(pool, reason, kept_back)),

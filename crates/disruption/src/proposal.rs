@@ -110,7 +110,6 @@ impl Proposal {
 /// What a method says about a proposal; the rest follows from its nodes.
 pub(crate) struct OfProposal {
     pub(crate) method: Method,
-    pub(crate) reason: Reason,
     pub(crate) action: Action,
     pub(crate) savings: Option<Price>,
     /// By claim: how long the drain may take.
@@ -119,8 +118,8 @@ pub(crate) struct OfProposal {
 }
 
 impl OfProposal {
-    pub(crate) fn new(method: Method, reason: Reason, action: Action) -> Self {
-        Self { method, reason, action, savings: None, bound: None, consolidation_policy: None }
+    pub(crate) fn new(method: Method, action: Action) -> Self {
+        Self { method, action, savings: None, bound: None, consolidation_policy: None }
     }
 
     pub(crate) fn build(self, mut candidates: Vec<Candidate>, lands_on: Vec<LandsOn>, view: &View<'_>) -> Proposal {
@@ -130,7 +129,7 @@ impl OfProposal {
         Proposal {
             id: ProposalId::of(self.method, &self.action, &candidates),
             method: self.method,
-            reason: self.reason,
+            reason: self.method.reason(),
             hold: if self.method.is_consolidation() { view.settings.hold } else { SignedDuration::ZERO },
             candidates,
             action: self.action,
@@ -201,6 +200,16 @@ impl Method {
             Self::Rebalance => "Spot, and advised to be left by the cloud; only with the rebalance action Replace.",
             Self::MultiNode => "Several whose pods fit elsewhere, or on fewer or cheaper nodes.",
             Self::SingleNode => "One whose pods fit elsewhere, or on something cheaper.",
+        }
+    }
+
+    /// What its nodes count as in budgets.
+    pub const fn reason(self) -> Reason {
+        match self {
+            Self::Repair => Reason::Unhealthy,
+            Self::Emptiness => Reason::Empty,
+            Self::StaticDrift | Self::Drift | Self::Rebalance => Reason::Drifted,
+            Self::MultiNode | Self::SingleNode => Reason::Underutilized,
         }
     }
 

@@ -59,6 +59,24 @@ pub struct Work {
     pub rejected: u32,
 }
 
+impl Round {
+    /// How many nodes could have been chosen for each reason, before budgets and what-ifs.
+    pub fn eligible_by_reason(&self) -> BTreeMap<Reason, u32> {
+        let mut reasons: BTreeMap<Reason, u32> = Reason::ALL.into_iter().map(|reason| (reason, 0)).collect();
+        for (method, count) in &self.eligible {
+            let known = reasons.entry(method.reason()).or_default();
+            *known = match method {
+                // The same nodes, alone and with others.
+                Method::MultiNode | Method::SingleNode => (*known).max(*count),
+                Method::Repair | Method::Emptiness | Method::StaticDrift | Method::Drift | Method::Rebalance => {
+                    *known + count
+                }
+            };
+        }
+        reasons
+    }
+}
+
 impl BudgetUse {
     /// What is left.
     pub fn remaining(&self) -> Allowance {

@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::cluster::{InstanceType, Node, NodeClaim, Offering, Pod, StoredPool, Texts, condition_kind as kind};
+use kerf_model::cluster::{
+    InstanceType, Node, NodeClaim, Offering, Pod, StoredPool, Texts, condition_kind as kind, disruption_cost,
+    lifetime_left, reschedule_cost,
+};
 use kerf_model::duration::NillableDuration;
 use kerf_model::effect::Target;
 use kerf_model::label::{self, capacity_type};
 use kerf_model::node_pool::NodePool;
 use kerf_model::price::Price;
 
-use crate::cost::{eviction_cost, lifetime_left, reschedule_cost};
-use crate::parallel::in_parallel;
+use crate::parallel::{Effort, in_parallel};
 use crate::pdb::{Pdbs, protected};
 use crate::{Candidate, KeepReason, Policy, View};
-
-/// One is looked up in some ten microseconds; below so many, starting threads costs more than it brings.
-const WORTH_THREADS: usize = 500;
 
 pub(crate) struct Subject<'a> {
     pub(crate) claim: &'a Arc<NodeClaim>,
@@ -31,7 +30,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) pods: Vec<&'a Arc<Pod>>,
     /// The first pod that blocks: protected by its owner, or by a budget.
     pub(crate) blocker: Option<KeepReason>,
-    /// One for the node, plus what its pods cost to move. See `cost.rs`.
+    /// One for the node, plus what its pods cost to move.
     pub(crate) reschedule_cost: f64,
     pub(crate) lifetime_left: f64,
     /// What it costs per hour, for what moving its pods costs: the more, the rather it goes. 0 if unknown.
@@ -43,10 +42,7 @@ impl<'a> Subject<'a> {
     /// Every claim of ours, by name.
     pub(crate) fn all(view: &View<'a>, pdbs: &Pdbs<'a>) -> Vec<Self> {
         let ours: Vec<_> = view.snapshot.claims().filter(|claim| view.settings.manages(claim)).collect();
-        match ours.len() < WORTH_THREADS {
-            true => ours.iter().map(|claim| Self::of(claim, view, pdbs)).collect(),
-            false => in_parallel(&ours, |claim| Self::of(claim, view, pdbs)),
-        }
+        in_parallel(&ours, Effort::LookUp, |claim| Self::of(claim, view, pdbs))
     }
 
     fn of(claim: &'a Arc<NodeClaim>, view: &View<'a>, pdbs: &Pdbs<'a>) -> Self {
@@ -174,10 +170,10 @@ impl<'a> Subject<'a> {
         self.reschedule_cost <= 1.0
     }
 
-    /// All pods, daemons too, by how much of the node's life is left: what a repair weighs (sheet 08 D5).
-    pub(crate) fn disruption_cost(&self, deletion_cost_is_ours: bool) -> f64 {
-        let pods = self.pods.iter().map(|pod| eviction_cost(pod, deletion_cost_is_ours));
-        pods.sum::<f64>() * self.lifetime_left
+    /// What a repair weighs (sheet 08 D5).
+    pub(crate) fn disruption_cost(&self, view: &View<'_>) -> f64 {
+        let ours = view.settings.gates.pod_deletion_cost_management;
+        disruption_cost(self.claim, self.pods.iter().copied(), ours, view.now)
     }
 
     /// As a part of a proposal. `None` if it has no node: then it is no candidate.

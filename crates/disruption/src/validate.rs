@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kerf_model::cluster::Pod;
 use kerf_model::maintenance::Action as WindowAction;
+use kerf_model::price::Price;
 use kerf_scheduling::PlannedClaim;
 
 use crate::context::Context;
@@ -18,7 +19,10 @@ use crate::{Action, Candidate, KeepReason, Method, Proposal, ProposalId, View};
 
 /// A proposal that may be executed. Only [`validate`] makes one.
 #[derive(Debug, Clone)]
-pub struct Approved(Proposal);
+pub struct Approved {
+    proposal: Proposal,
+    dropped: Vec<Objection>,
+}
 
 /// A proposal that may not be executed any more, and why.
 #[derive(Debug, Clone)]
@@ -49,11 +53,16 @@ pub enum ObjectionKind {
 
 impl Approved {
     pub fn proposal(&self) -> &Proposal {
-        &self.0
+        &self.proposal
     }
 
     pub fn into_proposal(self) -> Proposal {
-        self.0
+        self.proposal
+    }
+
+    /// Why nodes that were part of it stay, one for each.
+    pub fn dropped(&self) -> &[Objection] {
+        &self.dropped
     }
 }
 
@@ -93,7 +102,10 @@ pub fn validate(proposal: Proposal, view: &View<'_>) -> Result<Approved, Box<Wit
 /// [`Memory::held`](crate::Memory::held): they do not stand in their own way.
 ///
 /// Of a proposal that launches nothing the nodes that are no candidates any more are dropped, and the rest goes on:
-/// keeping more nodes than planned leaves more room. A replacement stands or falls as a whole. Drift and repair are not
+/// keeping more nodes than planned leaves more room. A replacement stands or falls as a whole; if the same nodes can go
+/// with less, it falls, and the next round says how. What stands is carried out as it would be decided now, so that a type
+/// that has become the cheapest meanwhile is launched. Moves that would take other nodes along are no objection: a
+/// better one may always be about to appear, and nodes whose turn it is would wait for ever. Drift and repair are not
 /// simulated again; what would keep their node from being chosen is asked once more.
 pub fn validate_all(proposals: Vec<Proposal>, view: &View<'_>) -> Vec<Result<Approved, Box<Withdrawn>>> {
     let ids: BTreeSet<ProposalId> = proposals.iter().map(|proposal| proposal.id.clone()).collect();
@@ -102,23 +114,33 @@ pub fn validate_all(proposals: Vec<Proposal>, view: &View<'_>) -> Vec<Result<App
     let context = Context::new(&View { memory: &memory, ..*view });
     let mut plan = Plan::new(&context);
     let mut again = |proposal: Proposal| match look_again(&plan, &proposal) {
-        Ok((chosen, candidates)) => {
+        Ok(Standing { chosen, candidates, dropped, renewed }) => {
             let lands_on = chosen.outcome.lands_on.clone();
-            let approved = Proposal { candidates, lands_on, ..proposal };
-            plan.take(chosen, approved.clone());
-            Ok(Approved(approved))
+            let (action, savings) = renewed.unwrap_or((proposal.action, proposal.savings));
+            let proposal = Proposal { candidates, lands_on, action, savings, ..proposal };
+            plan.take(chosen, proposal.clone());
+            Ok(Approved { proposal, dropped })
         }
         Err(objection) => Err(Box::new(Withdrawn { proposal, objection })),
     };
     proposals.into_iter().map(&mut again).collect()
 }
 
-/// The nodes that still go, and the candidates that they were.
-fn look_again<'c, 'a>(plan: &Plan<'c, 'a>, proposal: &Proposal) -> Result<(Chosen<'c, 'a>, Vec<Candidate>), Objection> {
+/// What is left of a proposal.
+struct Standing<'c, 'a> {
+    chosen: Chosen<'c, 'a>,
+    /// The candidates that those nodes were.
+    candidates: Vec<Candidate>,
+    dropped: Vec<Objection>,
+    /// What a consolidation comes to now.
+    renewed: Option<(Action, Option<Price>)>,
+}
+
+fn look_again<'c, 'a>(plan: &Plan<'c, 'a>, proposal: &Proposal) -> Result<Standing<'c, 'a>, Objection> {
     let mut tally = Tally::default();
     let mut subjects: Vec<&'c Subject<'a>> = Vec::new();
     let mut candidates = Vec::new();
-    let mut first_objection = None;
+    let mut dropped = Vec::new();
     let drops = proposal.method.is_consolidation() && matches!(proposal.action, Action::Delete);
     for candidate in &proposal.candidates {
         match still_stands(plan, &tally, proposal, candidate) {
@@ -127,14 +149,15 @@ fn look_again<'c, 'a>(plan: &Plan<'c, 'a>, proposal: &Proposal) -> Result<(Chose
                 subjects.push(subject);
                 candidates.push(candidate.clone());
             }
-            Err(objection) if drops => drop(first_objection.get_or_insert(objection)),
+            Err(objection) if drops => dropped.push(objection),
             Err(objection) => return Err(objection),
         }
     }
-    if let (true, Some(objection)) = (subjects.is_empty(), first_objection) {
-        return Err(objection);
+    if subjects.is_empty() && !dropped.is_empty() {
+        return Err(dropped.swap_remove(0));
     }
     let moving: Vec<Vec<Arc<Pod>>> = subjects.iter().map(|subject| plan.context.moving(subject)).collect();
+    let mut renewed = None;
     let outcome = match proposal.method {
         Method::Repair | Method::StaticDrift | Method::Drift | Method::Rebalance => {
             Outcome { lands_on: proposal.lands_on.clone(), new_claims: Vec::new() }
@@ -154,13 +177,14 @@ fn look_again<'c, 'a>(plan: &Plan<'c, 'a>, proposal: &Proposal) -> Result<(Chose
         Method::MultiNode | Method::SingleNode => {
             let moved = consolidation::find(plan, &Totals::of(plan.context), &subjects);
             let moved = moved.map_err(|reason| about(&subjects, reason))?;
-            match is_covered(proposal.replacements(), &moved.outcome.new_claims) {
-                true => moved.outcome,
-                false => return Err(Objection { kind: ObjectionKind::Scheduling, claim: None }),
+            if !is_covered(proposal.replacements(), &moved.outcome.new_claims) {
+                return Err(Objection { kind: ObjectionKind::Scheduling, claim: None });
             }
+            renewed = Some((moved.action, moved.savings));
+            moved.outcome
         }
     };
-    Ok((Chosen { subjects, moving, outcome }, candidates))
+    Ok(Standing { chosen: Chosen { subjects, moving, outcome }, candidates, dropped, renewed })
 }
 
 /// Whether the node would still be chosen, on top of those before it.

@@ -19,7 +19,7 @@ impl<'a> Windows<'a> {
         for window in snapshot.maintenance_windows() {
             let transition = window.next_transition(now);
             if window.is_active(now) {
-                windows.active.push((window.as_ref(), transition));
+                windows.active.push((window, transition));
             }
             windows.next_transition = [windows.next_transition, transition].into_iter().flatten().min();
         }

@@ -17,6 +17,7 @@ pub enum Item {
     Node(Arc<str>),
     Overlay(Arc<str>),
     Buffer(ObjectName),
+    Window(Arc<str>),
     /// Instances without claims, and claims without instances.
     Garbage,
 }
@@ -83,6 +84,7 @@ impl Agenda {
             Input::Launched { claim, .. }
             | Input::Terminated { claim, .. }
             | Input::DriftFound { claim, .. }
+            | Input::HooksRan { claim, .. }
             | Input::InstanceUpdated { claim, .. }
             | Input::Rebooted { claim, .. } => {
                 self.claim_by_name(&claim.name.name, snapshot);
@@ -129,8 +131,12 @@ impl Agenda {
                 self.deleting_nodes(snapshot);
             }
             Change::DisruptionBudget(..) => self.deleting_nodes(snapshot),
-            Change::MaintenanceWindow(..) => {
-                self.touched.extend(snapshot.claims().map(|claim| Item::Claim(claim.name().clone())));
+            Change::MaintenanceWindow(name, new) => {
+                self.touch(Item::Window(name.name.clone()));
+                // What we write into its status ourselves concerns nobody.
+                if new.as_ref().map(|new| &new.spec) != snapshot.window(&name.name).map(|old| &old.spec) {
+                    self.touched.extend(snapshot.claims().map(|claim| Item::Claim(claim.name().clone())));
+                }
             }
             Change::NodeOverlay(name, _) => self.touch(Item::Overlay(name.name.clone())),
             Change::CapacityBuffer(name, _) => self.touch(Item::Buffer(name.clone())),
@@ -193,6 +199,7 @@ impl Agenda {
             | Effect::DeleteClaim(target)
             | Effect::Launch { claim: target }
             | Effect::CheckDrift { claim: target }
+            | Effect::RunHooks { claim: target }
             | Effect::UpdateInstance { claim: target }
             | Effect::Reboot { claim: target, .. } => {
                 self.claim_by_name(&target.name.name, snapshot);
@@ -212,6 +219,7 @@ impl Agenda {
             Effect::ListInstances | Effect::TerminateOrphan { .. } => self.touch(Item::Garbage),
             Effect::PatchOverlay(target, _) => self.touch(Item::Overlay(target.name.name.clone())),
             Effect::PatchBuffer(target, _) => self.touch(Item::Buffer(target.name.clone())),
+            Effect::PatchWindow(target, _) => self.touch(Item::Window(target.name.name.clone())),
             Effect::CreateClaim(_) | Effect::PatchPod(..) | Effect::Publish(_) => {}
         }
     }

@@ -115,6 +115,7 @@ mod tests {
             price: Price::ZERO,
             available: true,
             reservation_capacity: None,
+            overrides: None,
         };
         InstanceType {
             name: Arc::from("small"),

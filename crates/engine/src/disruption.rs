@@ -172,6 +172,7 @@ impl Disruption {
             | Input::Instances(_)
             | Input::InstanceFound { .. }
             | Input::DriftFound { .. }
+            | Input::HooksRan { .. }
             | Input::InstanceUpdated { .. }
             | Input::Rebooted { .. } => {}
         }
@@ -404,7 +405,16 @@ impl Disruption {
         }
         for answer in validate_all(proposals, &view(facts, &self.memory)) {
             match answer {
-                Ok(approved) => self.start(approved, facts, done),
+                Ok(approved) => {
+                    let Proposal { id, method, .. } = approved.proposal();
+                    done.told.extend(approved.dropped().iter().map(|objection| DisruptionNote::Withdrawn {
+                        command: id.clone(),
+                        method: *method,
+                        objection: objection.kind,
+                        nodes: 1,
+                    }));
+                    self.start(approved, facts, done);
+                }
                 Err(withdrawn) => self.withdraw(*withdrawn, facts, done),
             }
         }
@@ -532,6 +542,9 @@ fn is_relevant(change: &Change, before: &ClusterSnapshot) -> bool {
     match change {
         Change::Pod(name, Some(new)) => before.pod(name).is_none_or(|old| is_other_pod(old, new)),
         Change::Node(name, Some(new)) => before.node(&name.name).is_none_or(|old| is_other_node(old, new)),
+        Change::MaintenanceWindow(name, new) => {
+            new.as_ref().map(|new| &new.spec) != before.window(&name.name).map(|old| &old.spec)
+        }
         Change::Pod(..)
         | Change::Node(..)
         | Change::NodeClaim(..)
@@ -539,7 +552,6 @@ fn is_relevant(change: &Change, before: &ClusterSnapshot) -> bool {
         | Change::NodeClass(..)
         | Change::DaemonSet(..)
         | Change::DisruptionBudget(..)
-        | Change::MaintenanceWindow(..)
         | Change::PersistentVolumeClaim(..)
         | Change::PersistentVolume(..)
         | Change::StorageClass(..)
@@ -581,4 +593,51 @@ fn publish(event: Event) -> Effect {
 
 fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
     start.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nomination_lasts_twenty_seconds_and_is_extended_by_the_next() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let settings =
+            Settings::new(kerf_lifecycle::Settings::for_classes(Vec::new()), kerf_model::label::LabelRules::core());
+        let hosts = [Host::Node(Arc::from("a")), Host::Claim(Arc::from("b"))];
+        let mut disruption = Disruption::default();
+        let mut check = |nominated: &[Host], now, expected: &[(&str, i64)]| {
+            disruption.nominate(nominated, &settings, at(now));
+            let facts = Facts {
+                snapshot: &ClusterSnapshot::default(),
+                types: &BTreeMap::new(),
+                overlays: &Overlays::default(),
+                buffers: &BTreeMap::new(),
+                virtual_pods: &[],
+                settings: &settings,
+                hold: None,
+                now: at(now),
+            };
+            disruption.refresh(facts, std::iter::empty());
+            let expected = expected.iter().map(|(name, until)| (Arc::from(*name), at(*until)));
+            assert_eq!(disruption.memory().nominations, expected.collect(), "at {now}");
+        };
+        check(&hosts, 0, &[("a", 20), ("b", 20)]);
+        check(&hosts[..1], 15, &[("a", 35), ("b", 20)]);
+        check(&[], 20, &[("a", 35)]);
+        check(&[], 35, &[]);
+    }
+
+    #[test]
+    fn a_nomination_lasts_for_two_batches_and_never_less_than_ten_seconds() {
+        let mut settings =
+            Settings::new(kerf_lifecycle::Settings::for_classes(Vec::new()), kerf_model::label::LabelRules::core());
+        for (batch_max, seconds) in [(1, 10), (10, 20), (60, 120)] {
+            settings.batch_max = SignedDuration::from_secs(batch_max);
+            let mut disruption = Disruption::default();
+            disruption.nominate(&[Host::Node(Arc::from("a"))], &settings, Timestamp::UNIX_EPOCH);
+            let until = Timestamp::from_second(seconds).unwrap();
+            assert_eq!(disruption.memory().nominations["a"], until, "batches of {batch_max} s");
+        }
+    }
 }

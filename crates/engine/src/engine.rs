@@ -7,10 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{Held, Round, Verdict, deletion_costs};
 use kerf_lifecycle::claim::drift::in_place::PodKeys;
 use kerf_lifecycle::pool::{self, Totals};
-use kerf_lifecycle::{Memory, Note, Steps, View, claim, garbage, node};
+use kerf_lifecycle::{Memory, Note, Steps, View, claim, garbage, node, window};
 use kerf_model::change::{Change, Input};
 use kerf_model::cloud::{Instance, InterruptionCause};
-use kerf_model::cluster::{InstanceType, NodeOverlay, ObjectName, OfferingName, StoredPool};
+use kerf_model::cluster::{
+    ConditionStatus, InstanceType, NodeOverlay, ObjectName, OfferingName, StoredPool, condition_kind,
+};
 use kerf_model::effect::Effect;
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_scheduling::{Catalogues, Schedule, Waiting};
@@ -221,6 +223,7 @@ impl Engine {
             | Input::Terminated { .. }
             | Input::InstanceFound { .. }
             | Input::DriftFound { .. }
+            | Input::HooksRan { .. }
             | Input::InstanceUpdated { .. }
             | Input::Rebooted { .. } => {}
             Input::Interrupted(interruption) => {
@@ -281,10 +284,14 @@ impl Engine {
             }
             Change::NodePool(name, pool) => {
                 let generation = |pool: &Arc<StoredPool>| pool.meta.generation;
-                if pool.as_ref().map(generation) != self.snapshot.pool(&name.name).map(generation) {
+                let before = self.snapshot.pool(&name.name);
+                if pool.as_ref().map(generation) != before.map(generation) {
                     self.overlays.touch();
                 }
-                self.retry = Some(now);
+                // What we write into its status ourselves, with every node that comes or goes, is no news for pods.
+                if pool.as_ref().map(launchable) != before.map(launchable) {
+                    self.retry = Some(now);
+                }
             }
             Change::NodeClass(..) => self.retry = Some(now),
             Change::NodeOverlay(name, overlay) => {
@@ -336,6 +343,7 @@ impl Engine {
             Item::Pool(name) => self.snapshot.pool(name).map(|object| pool::next(object, totals, view)),
             Item::Overlay(name) => self.snapshot.overlay(name).map(|object| self.overlays.steps(object, now)),
             Item::Buffer(name) => self.snapshot.buffer(name).map(|object| self.buffers.steps(object, now)),
+            Item::Window(name) => self.snapshot.window(name).map(|object| window::next(object, view)),
             Item::Garbage => Some(garbage::next(view)),
         };
         let steps = steps.unwrap_or_default();
@@ -373,6 +381,11 @@ impl Engine {
             now,
         };
         let done = self.disruption.go_on(facts, self.outstanding.deleted_claims(now));
+        if done.told.contains(&DisruptionNote::Looked) {
+            // How many nodes a window covers: not with every node that comes or goes, of which there may be thousands.
+            let windows = self.snapshot.maintenance_windows().map(|window| window.name.clone());
+            windows.for_each(|name| self.agenda.touch(Item::Window(name)));
+        }
         done.touched.into_iter().for_each(|claim| self.agenda.touch(Item::Claim(claim)));
         output.disruption.extend(done.told);
         self.take(Steps { effects: done.effects, notes: done.notes, wake: None }, now, output);
@@ -467,6 +480,69 @@ impl Engine {
     }
 }
 
+/// What of a pool decides whether and what may be launched from it, besides what the cloud offers.
+fn launchable(pool: &Arc<StoredPool>) -> (Arc<str>, i64, bool, Option<ConditionStatus>) {
+    let ready = pool.status.conditions.get(condition_kind::READY).map(|condition| condition.status);
+    (pool.meta.uid.clone(), pool.meta.generation, pool.meta.is_deleting(), ready)
+}
+
 fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
     start.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use kerf_model::cluster::{Condition, Conditions, ObjectMeta, PoolStatus, Texts};
+    use kerf_model::label::LabelRules;
+    use kerf_model::node_pool::NodeClassRef;
+
+    fn pool(generation: i64, nodes: i64, ready: ConditionStatus) -> Change {
+        let now = Timestamp::UNIX_EPOCH;
+        let meta = ObjectMeta {
+            name: ObjectName::of_cluster("p"),
+            uid: Arc::from("u"),
+            resource_version: Arc::from("1"),
+            generation,
+            created: now,
+            deleting: None,
+            labels: Texts::new(),
+            annotations: Texts::new(),
+            finalizers: Vec::new(),
+            owners: Vec::new(),
+        };
+        let (kind, message) = (Arc::from(condition_kind::READY), Arc::from(""));
+        let ready = Condition {
+            reason: Arc::clone(&kind),
+            kind,
+            status: ready,
+            message,
+            since: now,
+            observed_generation: generation,
+        };
+        let class = NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") };
+        let status = PoolStatus { nodes, conditions: Conditions(vec![ready]), ..PoolStatus::default() };
+        let pool = StoredPool { meta, spec: Err(Arc::from("not read here")), class, hash: None, status };
+        Change::NodePool(ObjectName::of_cluster("p"), Some(Arc::new(pool)))
+    }
+
+    /// Pods that had just been told that there is no place for them were looked at again with every node that joined: we
+    /// count the pool's nodes in its status.
+    #[test]
+    fn a_status_that_we_write_ourselves_wakes_no_pod_that_waits() {
+        let (yes, no) = (ConditionStatus::True, ConditionStatus::False);
+        let wakes = |before: Option<Change>, after: Change| {
+            let lifecycle = kerf_lifecycle::Settings::for_classes(Vec::new());
+            let mut engine = Engine::new(Settings::new(lifecycle, LabelRules::core()));
+            before.into_iter().for_each(|before| engine.snapshot.apply(before));
+            engine.see(&after, Timestamp::UNIX_EPOCH);
+            engine.retry.is_some()
+        };
+        assert!(wakes(None, pool(1, 0, yes)));
+        assert!(!wakes(Some(pool(1, 3, yes)), pool(1, 4, yes)));
+        assert!(wakes(Some(pool(1, 3, yes)), pool(2, 3, yes)), "an edit");
+        assert!(wakes(Some(pool(1, 3, no)), pool(1, 3, yes)), "ready from now on");
+        assert!(wakes(Some(pool(1, 3, yes)), Change::NodePool(ObjectName::of_cluster("p"), None)));
+    }
 }

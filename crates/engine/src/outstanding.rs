@@ -110,10 +110,12 @@ impl Deleted {
             | Effect::ListInstances
             | Effect::FindInstance { .. }
             | Effect::CheckDrift { .. }
+            | Effect::RunHooks { .. }
             | Effect::UpdateInstance { .. }
             | Effect::Reboot { .. }
             | Effect::PatchOverlay(..)
-            | Effect::PatchBuffer(..) => None,
+            | Effect::PatchBuffer(..)
+            | Effect::PatchWindow(..) => None,
         }
     }
 }

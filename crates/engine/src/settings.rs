@@ -84,7 +84,9 @@ impl Settings {
             "NodeRepair" => gates.node_repair = on,
             "SpotToSpotConsolidation" => gates.spot_to_spot_consolidation = on,
             "TerminateFirstDrift" => gates.terminate_first_drift = on,
-            "PodDeletionCostManagement" => gates.pod_deletion_cost_management = on,
+            "PodDeletionCostManagement" => {
+                (self.lifecycle.manages_deletion_cost, gates.pod_deletion_cost_management) = (on, on);
+            }
             "TerminateFirstRepair" => gates.terminate_first_repair = on,
             _ => return false,
         }

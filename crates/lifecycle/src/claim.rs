@@ -16,6 +16,7 @@ pub mod expiration;
 mod finalize;
 pub mod health;
 mod hold;
+mod hooks;
 mod hydration;
 mod initialization;
 mod interruption;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{Timestamp, Unit};
 use kerf_model::cluster::{
     CapacityBuffer, Condition, ConditionStatus, Conditions, NodeClaim, NodeOverlay, ObjectMeta, StoredPool,
-    condition_kind as kind,
+    StoredWindow, condition_kind as kind,
 };
 
 const CLAIM_DEPENDENTS: &[&str] = &[kind::LAUNCHED, kind::REGISTERED, kind::INITIALIZED];
@@ -41,6 +41,11 @@ impl<'a> ConditionEditor<'a> {
     /// Buffers have conditions that stand side by side.
     pub fn of_buffer(buffer: &'a CapacityBuffer, now: Timestamp) -> Self {
         Self { has_root: false, ..Self::new(&buffer.meta, &buffer.status.conditions, &[], now) }
+    }
+
+    /// A window is ready or not, and that is all.
+    pub fn of_window(window: &'a StoredWindow, now: Timestamp) -> Self {
+        Self { has_root: false, ..Self::new(&window.meta, &window.status.conditions, &[], now) }
     }
 
     fn new(meta: &'a ObjectMeta, before: &'a Conditions, dependents: &'static [&'static str], now: Timestamp) -> Self {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cloud::InterruptionCause;
-use kerf_model::cluster::{Node, NodeClaim, ObjectMeta, Pod};
+use kerf_model::cluster::{Node, NodeClaim, ObjectMeta, Pod, StoredWindow};
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget};
 use kerf_model::snapshot::ClusterSnapshot;
 
@@ -36,6 +36,11 @@ pub fn unregistered_taint_missing(claim: &NodeClaim, node: &Node) -> Effect {
         node.name()
     );
     warning(EventKind::NodeClaim, &claim.meta, "UnregisteredTaintMissing", text)
+}
+
+pub fn window_unreadable(window: &StoredWindow, problem: &str) -> Effect {
+    let text = format!("counts as active always and everywhere, because it cannot be read: {problem}");
+    warning(EventKind::MaintenanceWindow, &window.meta, "WindowUnreadable", text)
 }
 
 pub fn inconsistent(claim: &NodeClaim, message: &str) -> Effect {

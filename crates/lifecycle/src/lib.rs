@@ -29,6 +29,7 @@ mod settings;
 mod steps;
 mod view;
 mod volumes;
+pub mod window;
 
 pub use kerf_model::node_pool::ClassKind;
 pub use marks::{Mark, Marks, Order};

@@ -21,7 +21,7 @@ mod instance;
 pub(crate) use eviction::{PodMemory, Refusal, SEEN_WITHIN};
 pub(crate) use health::{Health, Outcome, Ring};
 pub(crate) use instance::{
-    DriftCheck, InPlaceCall, LAUNCH_WITHIN, LOOKUP_VALID, Launch, Listing, Lookup, RebootCall, Termination,
+    DriftCheck, HookCheck, InPlaceCall, LAUNCH_WITHIN, LOOKUP_VALID, Launch, Listing, Lookup, RebootCall, Termination,
 };
 
 use crate::events;
@@ -49,6 +49,7 @@ struct ClaimMemory {
     launch: Option<Launch>,
     termination: Option<Termination>,
     drift: DriftCheck,
+    hooks: HookCheck,
     in_place: InPlaceCall,
     reboot: Option<RebootCall>,
 }
@@ -71,6 +72,7 @@ impl Memory {
             Input::Launched { claim, .. }
             | Input::Terminated { claim, .. }
             | Input::DriftFound { claim, .. }
+            | Input::HooksRan { claim, .. }
             | Input::InstanceUpdated { claim, .. }
             | Input::Rebooted { claim, .. }
                 if !is_known(claim) => {}
@@ -95,6 +97,9 @@ impl Memory {
                 // What was changed in place is as it should be; should it not be, it is tried again.
                 self.claim_mut(claim).in_place.done = None;
                 self.claim_mut(claim).drift = DriftCheck { asked: None, answer: Some((now, drift.clone())) };
+            }
+            Input::HooksRan { claim, report } => {
+                self.claim_mut(claim).hooks = HookCheck { asked: None, answer: Some((now, report.clone())) };
             }
             Input::InstanceUpdated { claim, answer } => {
                 let memory = self.claim_mut(claim);
@@ -162,6 +167,7 @@ impl Memory {
                     memory.reboot = Some(RebootCall { first_asked, asked: Some(now), accepted: None });
                 }
                 Effect::CheckDrift { claim } => self.claim_mut(claim).drift.asked = Some(now),
+                Effect::RunHooks { claim } => self.claim_mut(claim).hooks.asked = Some(now),
                 Effect::UpdateInstance { claim } => self.claim_mut(claim).in_place.asked = Some(now),
                 Effect::ListInstances => self.listing.asked = Some(now),
                 Effect::Publish(event) if event.reason == events::EVICTED => {
@@ -179,6 +185,7 @@ impl Memory {
                 | Effect::PatchPool(..)
                 | Effect::PatchOverlay(..)
                 | Effect::PatchBuffer(..)
+                | Effect::PatchWindow(..)
                 | Effect::Publish(_)
                 | Effect::TerminateOrphan { .. } => {}
             }
@@ -200,6 +207,10 @@ impl Memory {
 
     pub(crate) fn drift(&self, claim: &NodeClaim) -> Option<&DriftCheck> {
         Some(&self.claim(&claim.meta)?.drift)
+    }
+
+    pub(crate) fn hooks(&self, claim: &NodeClaim) -> Option<&HookCheck> {
+        Some(&self.claim(&claim.meta)?.hooks)
     }
 
     pub(crate) fn in_place(&self, claim: &NodeClaim) -> Option<&InPlaceCall> {
@@ -244,6 +255,7 @@ impl Memory {
             launch: None,
             termination: None,
             drift: DriftCheck::default(),
+            hooks: HookCheck::default(),
             in_place: InPlaceCall::default(),
             reboot: None,
         };

@@ -31,8 +31,12 @@ pub struct Settings {
     pub legacy_repair: Option<LegacyRepair>,
     /// Nothing new goes onto nodes that the cloud advises to leave (`--rebalance-action Cordon`).
     pub rebalance_cordons: bool,
+    /// Feature gate `PodDeletionCostManagement`: what stands in pods' deletion costs is ours.
+    pub manages_deletion_cost: bool,
     /// Whether the provider has reasons of its own to call a claim drifted; then it is asked.
     pub provider_drift: bool,
+    /// Whether the provider has registration hooks; then nodes wait for them.
+    pub registration_hooks: bool,
 }
 
 impl Settings {
@@ -50,7 +54,9 @@ impl Settings {
             in_place_drift: false,
             legacy_repair: None,
             rebalance_cordons: false,
+            manages_deletion_cost: false,
             provider_drift: false,
+            registration_hooks: false,
         }
     }
 

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cloud::{
-    CloudDrift, Instance, Interruption, LaunchError, Launched, RebootAnswer, TerminateAnswer, UpdateAnswer,
+    CloudDrift, HookReport, Instance, Interruption, LaunchError, Launched, RebootAnswer, TerminateAnswer, UpdateAnswer,
 };
 use crate::cluster::{
     CapacityBuffer, CsiNode, DaemonSet, DisruptionBudget, InstanceType, Namespace, Node, NodeClaim, NodeClass,
     NodeOverlay, ObjectName, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, Service, StorageClass,
-    StoredPool, VolumeAttachment, Workload, WorkloadKind,
+    StoredPool, StoredWindow, VolumeAttachment, Workload, WorkloadKind,
 };
 use crate::effect::{Effect, Target, WriteError};
-use crate::maintenance::MaintenanceWindow;
 use crate::node_pool::NodeClassRef;
 
 /// The object as it is now; `None` when it is gone. Seeing the same state twice changes nothing.
@@ -25,7 +24,7 @@ pub enum Change {
     NodeClass(NodeClassRef, Option<Arc<NodeClass>>),
     DaemonSet(ObjectName, Option<Arc<DaemonSet>>),
     DisruptionBudget(ObjectName, Option<Arc<DisruptionBudget>>),
-    MaintenanceWindow(ObjectName, Option<Arc<MaintenanceWindow>>),
+    MaintenanceWindow(ObjectName, Option<Arc<StoredWindow>>),
     VolumeAttachment(ObjectName, Option<Arc<VolumeAttachment>>),
     PersistentVolumeClaim(ObjectName, Option<Arc<PersistentVolumeClaim>>),
     PersistentVolume(ObjectName, Option<Arc<PersistentVolume>>),
@@ -65,6 +64,11 @@ pub enum Input {
     DriftFound {
         claim: Target,
         drift: Option<CloudDrift>,
+    },
+    /// Whether the provider lets the claim's node register.
+    HooksRan {
+        claim: Target,
+        report: HookReport,
     },
     /// What came of changing the claim's instance as it runs.
     InstanceUpdated {

@@ -68,6 +68,43 @@ pub enum UpdateAnswer {
     },
 }
 
+/// What a provider's registration hook says of a claim whose node has joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookAnswer {
+    /// The node may register; the claim, and with it the node, gets these labels.
+    Done { labels: Texts },
+    /// Not yet; asked again after this.
+    Pending { again: SignedDuration },
+}
+
+/// What all of a provider's registration hooks say of a claim.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookReport {
+    /// Names of hooks that are pending or failed, in the provider's order. The node waits while there are any.
+    pub pending: Vec<Arc<str>>,
+    /// When to ask again while some are pending.
+    pub again: SignedDuration,
+    /// Of those that are done.
+    pub labels: Texts,
+}
+
+impl HookReport {
+    /// In the provider's order. Asks again as soon as the most impatient hook wants it.
+    pub fn of(answers: impl IntoIterator<Item = (Arc<str>, HookAnswer)>) -> Self {
+        let mut report = Self::default();
+        for (hook, answer) in answers {
+            match answer {
+                HookAnswer::Done { labels } => report.labels.extend(labels),
+                HookAnswer::Pending { again } => {
+                    report.again = if report.pending.is_empty() { again } else { report.again.min(again) };
+                    report.pending.push(hook);
+                }
+            }
+        }
+        report
+    }
+}
+
 /// One of our instances, as the cloud lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
@@ -144,4 +181,20 @@ pub struct RepairPolicy {
 pub enum RepairAction {
     ReplaceNode,
     RebootNode,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_that_wait_are_named_and_the_most_impatient_sets_the_time() {
+        let pending = |secs| HookAnswer::Pending { again: SignedDuration::from_secs(secs) };
+        let done = HookAnswer::Done { labels: Texts::from_iter([("rack".into(), "7".into())]) };
+        let answers = [("a", pending(10)), ("b", done), ("c", pending(5)), ("d", pending(20))];
+        let report = HookReport::of(answers.map(|(hook, answer)| (hook.into(), answer)));
+        assert_eq!(report.pending, ["a".into(), "c".into(), "d".into()]);
+        assert_eq!(report.again, SignedDuration::from_secs(5));
+        assert_eq!(report.labels.get("rack").map(|value| &**value), Some("7"));
+    }
 }

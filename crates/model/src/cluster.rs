@@ -6,6 +6,7 @@
 mod buffer;
 mod claim;
 mod condition;
+mod disruption_cost;
 mod instance_type;
 mod node;
 mod object;
@@ -13,12 +14,14 @@ mod overlay;
 mod pod;
 mod pool;
 mod storage;
+mod window;
 mod workload;
 
 pub use buffer::{BufferShape, BufferSpec, BufferStatus, CapacityBuffer, PodTemplate};
 pub use claim::{ClaimStatus, NodeClaim};
 pub use condition::{Condition, ConditionStatus, Conditions, kind as condition_kind};
-pub use instance_type::{InstanceType, Offering, OfferingName, Overhead};
+pub use disruption_cost::{disruption_cost, lifetime_left, reschedule_cost};
+pub use instance_type::{InstanceType, Offering, OfferingName, Overhead, Overrides};
 pub use node::{Node, NodeCondition};
 pub use object::{ObjectMeta, ObjectName, Owner, Texts};
 pub use overlay::{NodeOverlay, OverlaySpec, PriceChange};
@@ -28,4 +31,5 @@ pub use pod::{
 };
 pub use pool::{ClassReadiness, NodeClass, PoolHash, PoolStatus, StoredPool};
 pub use storage::{CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment};
+pub use window::{StoredWindow, WindowStatus};
 pub use workload::{DaemonSet, DisruptionBudget, Namespace, PodShape, Service, Workload, WorkloadKind};

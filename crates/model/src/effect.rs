@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cluster::{BufferStatus, Conditions, ObjectMeta, ObjectName, Owner, Texts};
+use crate::cluster::{BufferStatus, Conditions, ObjectMeta, ObjectName, Owner, Texts, WindowStatus};
 use crate::node_pool::NodeSpec;
 use crate::resources::{ResourceList, ResourceName};
 use crate::taint::Taint;
@@ -25,6 +25,7 @@ pub enum Effect {
     PatchPool(Target, Box<PoolPatch>),
     PatchOverlay(Target, Box<OverlayPatch>),
     PatchBuffer(Target, Box<BufferPatch>),
+    PatchWindow(Target, Box<WindowPatch>),
     /// Through the eviction API: a PodDisruptionBudget may refuse it.
     EvictPod(Target),
     /// Past the budgets, because a deadline was given.
@@ -59,6 +60,10 @@ pub enum Effect {
     },
     /// Asks the provider whether it would make the claim's instance otherwise today. The answer comes back as an input.
     CheckDrift {
+        claim: Target,
+    },
+    /// Asks the provider's registration hooks whether the claim's node may register. The answer comes back as an input.
+    RunHooks {
         claim: Target,
     },
     /// Makes a running instance as it would be made today, where that needs no new one. The answer comes back as an input.
@@ -145,6 +150,14 @@ pub struct OverlayPatch {
     pub conditions: Conditions,
 }
 
+/// The status of a maintenance window, as a whole: what is `None` is removed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowPatch {
+    /// Refuse the write if the object is not at this version any more.
+    pub resource_version: Arc<str>,
+    pub status: WindowStatus,
+}
+
 /// The status of a capacity buffer, as a whole: what is `None` is removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BufferPatch {
@@ -178,6 +191,7 @@ pub enum EventKind {
     Node,
     NodeClaim,
     NodePool,
+    MaintenanceWindow,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,7 +11,7 @@ use crate::change::Change;
 use crate::cluster::{
     CapacityBuffer, CsiNode, DaemonSet, DisruptionBudget, Namespace, Node, NodeClaim, NodeClass, NodeOverlay,
     ObjectName, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, Service, StorageClass, StoredPool,
-    VolumeAttachment, Workload, WorkloadKind,
+    StoredWindow, VolumeAttachment, Workload, WorkloadKind,
 };
 use crate::maintenance::MaintenanceWindow;
 use crate::node_pool::NodeClassRef;
@@ -25,7 +25,7 @@ pub struct ClusterSnapshot {
     classes: BTreeMap<NodeClassRef, Arc<NodeClass>>,
     daemon_sets: BTreeMap<ObjectName, Arc<DaemonSet>>,
     disruption_budgets: BTreeMap<ObjectName, Arc<DisruptionBudget>>,
-    windows: BTreeMap<Arc<str>, Arc<MaintenanceWindow>>,
+    windows: BTreeMap<Arc<str>, Arc<StoredWindow>>,
     attachments: BTreeMap<Arc<str>, Arc<VolumeAttachment>>,
     volume_claims: BTreeMap<ObjectName, Arc<PersistentVolumeClaim>>,
     volumes: BTreeMap<Arc<str>, Arc<PersistentVolume>>,
@@ -162,8 +162,12 @@ impl ClusterSnapshot {
         self.disruption_budgets.values()
     }
 
-    pub fn maintenance_windows(&self) -> impl Iterator<Item = &Arc<MaintenanceWindow>> {
-        self.windows.values()
+    pub fn maintenance_windows(&self) -> impl Iterator<Item = &MaintenanceWindow> {
+        self.windows.values().map(|window| &window.spec)
+    }
+
+    pub fn window(&self, name: &str) -> Option<&Arc<StoredWindow>> {
+        self.windows.get(name)
     }
 
     pub fn attachments_on(&self, node: &str) -> impl Iterator<Item = &Arc<VolumeAttachment>> {

@@ -229,6 +229,7 @@ fn instance_type(size: u32, rules: &LabelRules) -> InstanceType {
         price: Price::from_micros(i64::from(size) * 300_000),
         available: true,
         reservation_capacity: None,
+        overrides: None,
     };
     let text = |number: u32, unit: &str| format!("{number}{unit}");
     InstanceType {

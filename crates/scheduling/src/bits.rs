@@ -4,6 +4,16 @@
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Bits(Vec<u64>);
 
+/// A set that says of 64 words at once which have members and which are full, so that few of them are looked at.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layered {
+    members: Bits,
+    /// Words with a member.
+    some: Bits,
+    /// Words of nothing but members.
+    full: Bits,
+}
+
 const WORD: usize = 64;
 
 impl Bits {
@@ -108,6 +118,62 @@ impl Bits {
     }
 }
 
+impl Layered {
+    /// Grows as needed.
+    pub(crate) fn insert(&mut self, at: usize) {
+        self.members.insert(at);
+        self.some.insert(at / WORD);
+        if self.members.word(at / WORD) == u64::MAX {
+            self.full.insert(at / WORD);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, at: usize) {
+        self.members.remove(at);
+        self.full.remove(at / WORD);
+        if self.members.word(at / WORD) == 0 {
+            self.some.remove(at / WORD);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.some.is_empty()
+    }
+
+    /// The first member not before `from` that is in neither of the others and that `open` lets through, which is asked
+    /// for whole words.
+    ///
+    /// O(length / 4096 + words with members in which neither of the others is full).
+    pub(crate) fn next(&self, from: usize, without: [&Self; 2], open: impl Fn(usize) -> u64) -> Option<usize> {
+        let [one, other] = without;
+        let mut at = from;
+        while at / WORD < self.members.words() {
+            let (word, upper) = (at / WORD, at / WORD / WORD);
+            let later = u64::MAX << (word % WORD);
+            let worth = self.some.word(upper) & !one.full.word(upper) & !other.full.word(upper) & later;
+            if worth == 0 {
+                at = (upper + 1) * WORD * WORD;
+                continue;
+            }
+            let next = upper * WORD + worth.trailing_zeros() as usize;
+            if next != word {
+                at = next * WORD;
+                continue;
+            }
+            let mut live = self.members.word(word) & !one.members.word(word) & !other.members.word(word);
+            live &= u64::MAX << (at % WORD);
+            if live != 0 {
+                live &= open(word);
+            }
+            if live != 0 {
+                return Some(word * WORD + live.trailing_zeros() as usize);
+            }
+            at = (word + 1) * WORD;
+        }
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,5 +196,29 @@ mod tests {
         for len in [0, 1, 63, 64, 65, 400] {
             assert_eq!(Bits::all(len).iter().count(), len);
         }
+    }
+    #[test]
+    fn the_next_member_is_found_past_words_that_are_empty_full_or_closed() {
+        let of = |members: &mut dyn Iterator<Item = usize>| {
+            let mut own = Layered::default();
+            members.for_each(|at| own.insert(at));
+            own
+        };
+        let all = of(&mut (0..9000).filter(|at| at % 3 == 0));
+        let (full, some) = (of(&mut (0..8200)), of(&mut (8200..9000).filter(|at| at % 2 == 0)));
+        let next = |from, open: fn(usize) -> u64| all.next(from, [&full, &some], open);
+        let naive = |from: usize| (from..9000).find(|at| at % 3 == 0 && *at >= 8200 && at % 2 == 1);
+        for from in [0, 1, 4095, 4096, 8200, 8201, 8999, 9000] {
+            assert_eq!(next(from, |_| u64::MAX), naive(from), "{from}");
+        }
+        assert_eq!(next(0, |word| if word < 130 { 0 } else { u64::MAX }), naive(130 * 64));
+        let mut emptied = of(&mut [70, 5000].into_iter());
+        emptied.remove(70);
+        assert_eq!(emptied.next(0, [&some, &some], |_| u64::MAX), Some(5000));
+        emptied.remove(5000);
+        assert!(emptied.is_empty() && emptied.next(0, [&some, &some], |_| u64::MAX).is_none());
+        let mut holed = of(&mut (0..64));
+        holed.remove(9);
+        assert_eq!(all.next(0, [&holed, &some], |_| u64::MAX), Some(9));
     }
 }

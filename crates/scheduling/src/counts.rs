@@ -18,7 +18,7 @@ use crate::bits::Bits;
 use crate::refusal::{Refusal, TopologyRule};
 use crate::sets::{SetId, Sets};
 use crate::shape::Rule;
-use crate::topology::{Group, GroupId, Place, Topology};
+use crate::topology::{Gone, Group, GroupId, Place, Topology};
 
 pub(crate) struct Counts<'b> {
     topology: &'b Topology,
@@ -53,8 +53,7 @@ pub(crate) struct Differences {
     uncommitted: Vec<u32>,
     by_host: BTreeMap<(GroupId, u32), u32>,
     lessened: Bits,
-    /// By label and domain: how many hosts have gone from there.
-    gone: Vec<Vec<u32>>,
+    gone: Gone,
 }
 
 struct Sides {
@@ -129,7 +128,7 @@ impl<'b> Counts<'b> {
     /// What differs from the counts before.
     pub(crate) fn differences(self) -> Differences {
         let Self { by_domain, totals, uncommitted, by_host, lessened, .. } = self;
-        Differences { by_domain, totals, uncommitted, by_host, lessened, gone: Vec::new() }
+        Differences { by_domain, totals, uncommitted, by_host, lessened, gone: Gone::default() }
     }
 
     /// Takes back a pod that ran and is to be placed anew.
@@ -154,10 +153,9 @@ impl<'b> Counts<'b> {
             return;
         }
         let mut gone = self.before.gone.clone();
-        hosts.iter().for_each(|host| count_gone(&mut gone, *host, self.topology));
+        hosts.iter().for_each(|host| gone.add(*host, self.topology));
         for (at, group) in self.topology.groups.iter().enumerate() {
-            let Some(gone) = group.label.and_then(|label| gone.get(label)) else { continue };
-            if let Some(known) = group.known_without(gone) {
+            if let Some(known) = self.topology.known_without(group, &gone) {
                 self.known.insert(GroupId::from_index(u32::try_from(at).unwrap_or(u32::MAX)), known);
             }
         }
@@ -600,7 +598,7 @@ impl<'b> Counts<'b> {
 impl Differences {
     /// A host goes.
     pub(crate) fn leave_out(&mut self, host: usize, topology: &Topology) {
-        count_gone(&mut self.gone, host, topology);
+        self.gone.add(host, topology);
     }
 
     /// With what has changed since.
@@ -609,16 +607,6 @@ impl Differences {
         (self.by_domain, self.totals, self.uncommitted) = (by_domain, totals, uncommitted);
         self.by_host.extend(by_host);
         self.lessened.add_all(&lessened);
-    }
-}
-
-/// By label and domain.
-fn count_gone(gone: &mut Vec<Vec<u32>>, host: usize, topology: &Topology) {
-    if gone.is_empty() {
-        gone.extend(topology.labels.iter().map(|label| vec![0; label.values.len()]));
-    }
-    for (gone, label) in gone.iter_mut().zip(&topology.labels) {
-        label.of_hosts[host].iter().for_each(|domain| gone[*domain as usize] += 1);
     }
 }
 

@@ -228,6 +228,8 @@ impl<'a> Survey<'_, 'a> {
         let named = claim.node.requirements.get(label::INSTANCE_TYPE);
         let options = template.into_iter().flat_map(|template| &template.types);
         let options = options.filter(|row| named.is_some_and(|named| named.has(&row.kind.name)));
+        // A launch looks for room for what the claim asks for, which only some offerings of a type may have.
+        let options = options.filter(|row| claim.requests.fits(&row.allocatable));
         let both = options.map(|row| Launch { room: row.room.clone(), capacity: row.capacity.clone() });
         both.reduce(|mut all, one| {
             all.room.lower_to(&one.room);

@@ -148,7 +148,9 @@ impl<'a> Base<'a> {
         let named = lists.lists.iter().copied().chain(running.lists.iter().copied());
         let named =
             named.chain(daemons.iter().map(Daemon::requests)).chain(pools.iter().map(|(_, pool, _)| &pool.limits));
-        let capacities = pools.iter().flat_map(|(_, _, types)| types.iter()).map(|kind| &kind.capacity);
+        let kinds = || pools.iter().flat_map(|(_, _, types)| types.iter());
+        let overrides = kinds().flat_map(|kind| &kind.offerings).filter_map(|offering| offering.overrides.as_deref());
+        let capacities = kinds().map(|kind| &kind.capacity).chain(overrides.map(|own| &own.capacity));
         let offered = capacities.chain(cluster.nodes().flat_map(|node| [&node.allocatable, &node.capacity]));
         let index = ResourceIndex::of(named, offered);
         let amounts: Vec<_> = running.lists.iter().map(|list| index.asked(list)).collect();

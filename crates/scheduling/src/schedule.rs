@@ -67,7 +67,8 @@ pub struct TypeOption {
     /// What it may cost at most: the dearest of its reserved offerings, else of its spot ones, else of the others. A
     /// cloud launches in that order.
     pub worst_price: Price,
-    /// What could be launched for the claim, in the order of the catalogue. Never empty.
+    /// What could be launched for the claim, in the order of the catalogue; those that override what their type has come
+    /// last. Never empty.
     pub offerings: Vec<OptionOffering>,
     pub(crate) catalogue: Arc<[InstanceType]>,
     pub(crate) at: u32,
@@ -96,6 +97,12 @@ impl TypeOption {
     /// The type itself.
     pub fn kind(&self) -> &InstanceType {
         &self.catalogue[self.at as usize]
+    }
+
+    /// With what of the same type can be launched besides.
+    pub(crate) fn joined_with(&self, other: &Self) -> Option<Self> {
+        let all = self.offerings.iter().chain(&other.offerings).cloned().collect();
+        Self::new(&self.catalogue, self.at, all)
     }
 
     fn with_offerings(&self, keep: impl Fn(&OptionOffering) -> bool) -> Option<Self> {

@@ -26,7 +26,7 @@ use kerf_model::resources::ResourceList;
 use kerf_model::snapshot::ClusterSnapshot;
 
 use crate::amounts::Amounts;
-use crate::bits::Bits;
+use crate::bits::{Bits, Layered};
 use crate::counts::{Counts, Uncommitted};
 use crate::departure::Departed;
 use crate::prepared::{Base, for_question};
@@ -57,10 +57,11 @@ pub(crate) fn answer(base: &Base<'_>, departed: &Departed, question: &Question, 
     solver.finish()
 }
 
-/// A pod in the queue.
-#[derive(Clone)]
-struct Queued {
-    pod: Arc<Pod>,
+/// A pod in the queue, and then where it is placed. The pod itself is seldom looked at: many of them are more than a cache
+/// holds.
+#[derive(Clone, Copy)]
+struct Queued<'b> {
+    pod: &'b Arc<Pod>,
     shape: usize,
     /// What it attaches, if anything: an index into [`Solver::attached`].
     attached: Option<usize>,
@@ -98,9 +99,9 @@ struct Solver<'b, 'a> {
     on_hosts: BTreeMap<usize, OnHostState>,
     /// Those hosts.
     touched: Bits,
-    claims: Vec<OpenClaim>,
+    claims: Vec<OpenClaim<'b>>,
     /// Open claims by the number of their pods: pods are levelled over them.
-    by_pods: BTreeMap<usize, Bits>,
+    by_pods: BTreeMap<usize, Layered>,
     counts: Counts<'b>,
     /// Placements made so far.
     placed: u64,
@@ -115,7 +116,7 @@ struct Memo {
     /// The words before this one are empty.
     hosts_from: usize,
     /// Claims that are too full.
-    claims: Bits,
+    claims: Layered,
     /// By term and template: what a new claim for one pod would be.
     fresh: BTreeMap<(usize, usize), Result<Arc<Fresh>, Refusal>>,
     /// The last failure, and after how many placements.
@@ -126,7 +127,7 @@ struct Memo {
 #[derive(Default)]
 struct KindMemo {
     /// Claims that will never do.
-    claims: Bits,
+    claims: Layered,
     /// By class of hosts: the terms that hold there.
     classes: Vec<Option<Vec<usize>>>,
     /// By template: whether its taints are tolerated.
@@ -166,7 +167,7 @@ struct OnHostState {
 }
 
 /// A node to be launched, with room left.
-struct OpenClaim {
+struct OpenClaim<'b> {
     template: usize,
     set: SetId,
     /// Types that do for all its pods. Never empty.
@@ -174,7 +175,7 @@ struct OpenClaim {
     requests: Amounts,
     ports: Vec<HostPort>,
     attached: Attached,
-    pods: Vec<Queued>,
+    pods: Vec<Queued<'b>>,
     uncommitted: Uncommitted,
     /// The reservation that it will be launched from.
     held: Option<ReservationId>,
@@ -254,17 +255,17 @@ impl<'b, 'a> Solver<'b, 'a> {
     }
 
     /// Until every pod has a place, or has been tried since the last one got one.
-    fn run(&mut self, mut queue: VecDeque<Queued>) {
+    fn run(&mut self, mut queue: VecDeque<Queued<'b>>) {
         let mut waiting = VecDeque::new();
         loop {
             let before = self.placed;
             while let Some(queued) = queue.pop_front() {
-                match self.place(&queued) {
+                match self.place(queued) {
                     Ok(()) => {}
                     Err(why) if self.kind_of(queued.shape).may_wait_for_others() => waiting.push_back((queued, why)),
                     Err(why) => {
-                        let is_over = self.needs_host(&queued.pod);
-                        self.unplaced.push((queued.pod, why));
+                        let is_over = self.needs_host(queued.pod);
+                        self.unplaced.push((Arc::clone(queued.pod), why));
                         if is_over {
                             return;
                         }
@@ -276,10 +277,10 @@ impl<'b, 'a> Solver<'b, 'a> {
             }
             queue.extend(waiting.drain(..).map(|(queued, _)| queued));
         }
-        self.unplaced.extend(waiting.into_iter().map(|(queued, why)| (queued.pod, why)));
+        self.unplaced.extend(waiting.into_iter().map(|(queued, why)| (Arc::clone(queued.pod), why)));
     }
 
-    fn place(&mut self, queued: &Queued) -> Result<(), Arc<Unplaced>> {
+    fn place(&mut self, queued: Queued<'b>) -> Result<(), Arc<Unplaced>> {
         let shape = queued.shape;
         let waits = self.kind_of(shape).may_wait_for_others() || queued.attached.is_some();
         let last = self.kind_of(shape).levels.len().saturating_sub(1);
@@ -288,7 +289,7 @@ impl<'b, 'a> Solver<'b, 'a> {
         {
             return Err(Arc::clone(why));
         }
-        let needs_host = self.needs_host(&queued.pod);
+        let needs_host = self.needs_host(queued.pod);
         let mut pools = BTreeMap::new();
         for level in 0..=last {
             let attempt = Attempt { shape, level, attached: queued.attached };

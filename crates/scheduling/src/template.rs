@@ -9,7 +9,7 @@ pub(crate) use reasons::Asked;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use kerf_model::cluster::{HostPort, InstanceType, Offering, StoredPool};
+use kerf_model::cluster::{HostPort, InstanceType, Offering, Overrides, StoredPool};
 use kerf_model::label::{self, LabelRules};
 use kerf_model::node_pool::{NodeClassRef, NodePool};
 use kerf_model::price::Price;
@@ -30,8 +30,12 @@ pub(crate) struct Template<'a> {
     pub(crate) pool: &'a NodePool,
     /// What every node of the pool meets.
     pub(crate) set: SetId,
-    /// Types that the pool's requirements leave and that are offered, in the order of the catalogue.
+    /// Types that the pool's requirements leave and that are offered, in the order of the catalogue. A type whose
+    /// offerings override what it has is there once for each that differs, the type as it is first: what does for a claim
+    /// is then a matter of rows, here as with types that differ in all else.
     pub(crate) types: Vec<TypeRow<'a>>,
+    /// Whether some type is there more than once.
+    pub(crate) has_overrides: bool,
     type_rows: Rows,
     /// Of all types, type by type.
     offers: Vec<Offer<'a>>,
@@ -43,8 +47,8 @@ pub(crate) struct Template<'a> {
     rooms: Vec<Vec<(i64, Bits)>>,
     /// No type has more of anything.
     most_capacity: Amounts,
-    /// By resource: types by their capacity, the largest first.
-    by_capacity: Vec<Vec<u32>>,
+    /// The same by their capacity, as limits count it.
+    capacities: Vec<Vec<(i64, Bits)>>,
     pub(crate) has_min_values: bool,
     pub(crate) has_volume_limits: bool,
     /// Why the pool launches nothing at all.
@@ -57,11 +61,13 @@ pub(crate) struct TypeRow<'a> {
     /// Its place in the catalogue.
     at: u32,
     pub(crate) kind: &'a InstanceType,
+    /// Its offerings are those that override the type like this.
+    overrides: Option<&'a Overrides>,
     /// What is left for pods once the daemons run.
     pub(crate) room: Amounts,
     /// As limits count it; every node is one of `nodes`.
     pub(crate) capacity: Amounts,
-    allocatable: ResourceList,
+    pub(crate) allocatable: ResourceList,
     pub(crate) group: usize,
     /// Its offerings are those from here.
     first_offer: u32,
@@ -169,23 +175,26 @@ impl<'a> Template<'a> {
         too_many.into_iter().for_each(|at| types.remove(at));
     }
 
-    /// Narrows types to those that a pool's limits leave room for.
+    /// Narrows types to those that a pool's limits leave room for. O(resources × (log types + words)).
     pub(crate) fn keep_within(&self, types: &mut Bits, left: &Amounts) {
         if self.most_capacity.fits(left) {
             return;
         }
-        let over: Vec<_> = types.iter().filter(|at| !self.types[*at].capacity.fits(left)).collect();
-        over.into_iter().for_each(|at| types.remove(at));
+        for (capacities, left) in self.capacities.iter().zip(left.as_slice()) {
+            let over = capacities.get(capacities.partition_point(|(capacity, _)| capacity <= left));
+            over.into_iter().for_each(|(_, over)| types.drop_all(over));
+        }
     }
 
     /// The most of each resource that any of the types has: what a limit must be prepared for.
+    ///
+    /// O(resources × log types × words).
     pub(crate) fn most_capacity(&self, types: &Bits) -> Amounts {
-        let mut most = self.most_capacity.clone();
-        let largest = |order: &Vec<u32>| order.iter().find(|at| types.contains(**at as usize)).copied();
-        for (id, order) in self.by_capacity.iter().enumerate() {
-            most.set(id, largest(order).map_or(0, |at| self.types[at as usize].capacity.of(id)));
-        }
-        most
+        let most = |capacities: &Vec<(i64, Bits)>| {
+            let above = capacities.partition_point(|(_, enough)| enough.meets(types));
+            above.checked_sub(1).map_or(0, |at| capacities[at].0)
+        };
+        Amounts::from(self.capacities.iter().map(most).collect::<Vec<_>>())
     }
 
     /// The first label of which too few different values are left, with how many there are.

@@ -44,7 +44,9 @@ pub(crate) struct Group {
     pub(crate) known: Bits,
     /// Of those, what pools can reach.
     reachable: Bits,
-    /// Hosts that count, by domain.
+    /// Hosts that count.
+    counted: Bits,
+    /// The same by domain.
     hosts: Vec<u32>,
     /// Pods that run, by domain.
     pub(crate) counts: Vec<u32>,
@@ -115,6 +117,14 @@ pub(crate) struct Topology {
     /// Groups by a label that their pods must have, so that few are looked at for one pod.
     by_label: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Vec<GroupId>>>,
     unlabelled: Vec<GroupId>,
+}
+
+/// Hosts that are not there any more.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gone {
+    hosts: Vec<usize>,
+    /// By label and domain: how many of them were there.
+    by_domain: Vec<Vec<u32>>,
 }
 
 /// Namespace, labels, and where their membership is.
@@ -202,6 +212,7 @@ impl Topology {
             label: None,
             known: Bits::default(),
             reachable: Bits::default(),
+            counted: Bits::default(),
             hosts: Vec::new(),
             counts: Vec::new(),
             on_hosts: BTreeMap::new(),
@@ -284,8 +295,9 @@ impl Topology {
             }
             let accepts: Vec<bool> =
                 hosts.classes.iter().map(|class| group.accepts_host(&class.labels, &class.taints)).collect();
-            for (host, domains) in hosts.all[..hosts.usable].iter().zip(&label.of_hosts) {
-                if accepts[host.class] {
+            for (at, domains) in label.of_hosts[..hosts.usable].iter().enumerate() {
+                if accepts[hosts.all[at].class] {
+                    group.counted.insert(at);
                     domains.iter().for_each(|domain| group.hosts[*domain as usize] += 1);
                 }
             }
@@ -387,6 +399,30 @@ impl Topology {
         }
     }
 
+    /// What a group knows once some hosts are gone; `None` if that makes no difference.
+    ///
+    /// A domain goes with the last host that counts there: others may have gone before it, and it stays. O(domains), and
+    /// the hosts that have gone for a domain that may have lost its last.
+    pub(crate) fn known_without(&self, group: &Group, gone: &Gone) -> Option<Bits> {
+        let at = group.label?;
+        let (from, of_hosts) = (gone.by_domain.get(at)?, &self.labels[at].of_hosts);
+        let is_lost = |domain: &usize| {
+            let (counted, is_only_home) = (group.hosts[*domain], !group.reachable.contains(*domain));
+            let was_there = |host: &&usize| {
+                group.counted.contains(**host) && of_hosts[**host].iter().any(|own| *own as usize == *domain)
+            };
+            is_only_home
+                && (1..=from[*domain]).contains(&counted)
+                && group.counts[*domain] == 0
+                && gone.hosts.iter().filter(was_there).count() >= counted as usize
+        };
+        let mut lost = (0..from.len()).filter(is_lost).peekable();
+        lost.peek()?;
+        let mut known = group.known.clone();
+        lost.for_each(|domain| known.remove(domain));
+        Some(known)
+    }
+
     fn selecting(&self, pod: &Pod, cluster: &ClusterSnapshot) -> Vec<GroupId> {
         let mut ids: Vec<GroupId> = self.unlabelled.clone();
         for (key, value) in &pod.meta.labels {
@@ -404,6 +440,22 @@ impl Topology {
 pub(crate) enum Place {
     Host(u32),
     Domain(usize),
+}
+
+impl Gone {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, host: usize, topology: &Topology) {
+        if self.by_domain.is_empty() {
+            self.by_domain.extend(topology.labels.iter().map(|label| vec![0; label.values.len()]));
+        }
+        self.hosts.push(host);
+        for (gone, label) in self.by_domain.iter_mut().zip(&topology.labels) {
+            label.of_hosts[host].iter().for_each(|domain| gone[*domain as usize] += 1);
+        }
+    }
 }
 
 impl<'p> Memberships<'p> {
@@ -480,19 +532,6 @@ impl Group {
         let homes = self.hosts.iter().zip(&self.counts).enumerate();
         let homes: Vec<_> = homes.filter(|(_, (hosts, pods))| **hosts > 0 || **pods > 0).map(|(at, _)| at).collect();
         homes.into_iter().for_each(|at| self.known.insert(at));
-    }
-
-    /// What is known without some hosts of each domain; `None` if that makes no difference.
-    pub(crate) fn known_without(&self, gone: &[u32]) -> Option<Bits> {
-        let is_lost = |domain: &usize| {
-            let is_home = self.hosts[*domain] > gone[*domain] || self.counts[*domain] > 0;
-            gone[*domain] > 0 && !is_home && !self.reachable.contains(*domain) && self.known.contains(*domain)
-        };
-        let mut lost = (0..gone.len()).filter(is_lost).peekable();
-        lost.peek()?;
-        let mut known = self.known.clone();
-        lost.for_each(|domain| known.remove(domain));
-        Some(known)
     }
 
     /// Whether every node counts, whatever it is.

@@ -348,6 +348,7 @@ impl Autoscaler {
                 let tags = class.and_then(|class| image::wanted_tags(store, class));
                 self.cloud.check_drift(claim, image.as_deref(), tags.as_deref(), now);
             }
+            Effect::RunHooks { claim } => self.cloud.run_hooks(claim, now),
             Effect::UpdateInstance { claim } => {
                 let class = store.get(Kind::NodeClaim, &claim.name).ok();
                 let class = class.and_then(|claim| claim.text(&["spec", "nodeClassRef", "name"]));
@@ -364,6 +365,7 @@ impl Autoscaler {
             | Effect::PatchPool(..)
             | Effect::PatchOverlay(..)
             | Effect::PatchBuffer(..)
+            | Effect::PatchWindow(..)
             | Effect::EvictPod(_)
             | Effect::DeletePod(..)
             | Effect::Publish(_) => {}
@@ -436,11 +438,11 @@ impl Autoscaler {
     fn think(&mut self, inputs: Vec<Input>, store: &mut Store, now: Timestamp) {
         let shown = self.clock.read(now);
         let mutation = self.faults.mutation();
-        let inputs = inputs.into_iter().filter_map(|input| match mutation {
+        let heard = |input: Input| match mutation {
             Some(mutation) => mutation.mishear(input),
             None => Some(input),
-        });
-        let mut output = self.engine.handle(inputs, shown);
+        };
+        let mut output = self.engine.handle(inputs.into_iter().filter_map(heard), shown);
         if let Some(mutation) = mutation {
             let more: Vec<Effect> = output.effects.iter().filter_map(|effect| mutation.add(effect)).collect();
             output.effects.extend(more);
@@ -449,7 +451,7 @@ impl Autoscaler {
         let mut catalogue = Vec::new();
         self.offer_types(&mut catalogue);
         if !catalogue.is_empty() {
-            let more = self.engine.handle(catalogue, shown);
+            let more = self.engine.handle(catalogue.into_iter().filter_map(heard), shown);
             output.effects.extend(more.effects);
             output.wake = more.wake;
             output.avoid = more.avoid.or(output.avoid);

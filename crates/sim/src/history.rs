@@ -30,6 +30,8 @@ const SETTLES_WITHIN: SignedDuration = SignedDuration::from_hours(4);
 const MOST_REPEATS: usize = 100;
 /// Kinds whose changes count. Events about what cannot be done are repeated for ever.
 const WATCHED: [Kind; 4] = [Kind::NodePool, Kind::NodeClaim, Kind::Node, Kind::Pod];
+/// In one history of these the cloud has a registration hook.
+const HOOKS_IN_ONE_OF: u64 = 4;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -90,7 +92,9 @@ impl Stage {
         (seed, faults, start): (u64, Faults, Timestamp),
         journal: Option<Journal>,
     ) -> Self {
-        let autoscaler = Autoscaler::new(types, CloudPace::default()).with_faults(faults);
+        let mut settings = Autoscaler::default_settings();
+        settings.lifecycle.registration_hooks = seed % HOOKS_IN_ONE_OF == 0;
+        let autoscaler = Autoscaler::new(types, CloudPace::default()).with_settings(settings).with_faults(faults);
         let autoscaler = autoscaler.recording().with_journal(journal);
         let autoscaler = Rc::new(RefCell::new(autoscaler));
         let checkers = Rc::new(RefCell::new(Checkers::default()));

@@ -41,6 +41,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("drift", include_str!("../../../scenarios/drift.yaml")),
     ("capacity-buffer", include_str!("../../../scenarios/capacity-buffer.yaml")),
     ("launch-failures", include_str!("../../../scenarios/launch-failures.yaml")),
+    ("registration-hook", include_str!("../../../scenarios/registration-hook.yaml")),
     ("restart", include_str!("../../../scenarios/restart.yaml")),
     ("disruption/blocked", include_str!("../../../scenarios/disruption/blocked.yaml")),
     ("disruption/budgets", include_str!("../../../scenarios/disruption/budgets.yaml")),

@@ -211,6 +211,40 @@ fn deleting_a_node_before_its_replacement_is_ready_is_caught() {
     assert!(is_caught(Mutation::DeleteAtOnce, expected));
 }
 
+/// The cluster is at rest, at the prices that there are, before it is consolidated at those that are misread: what that does
+/// to its cost is what the checker looks at.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "minutes unless optimised: cargo test --release -p kerf-sim --test faults")]
+fn replacing_nodes_by_dearer_ones_is_caught() {
+    let found = |mutation: Option<Mutation>| -> Vec<&'static str> {
+        let start: Timestamp = "2026-01-05T09:00:00Z".parse().unwrap();
+        let types = Arc::clone(Catalogue::kwok().types());
+        let mut stage = Stage::new(Arc::clone(&ADMISSION), types, 1, Faults::none(), start);
+        let pool = |name: &str| {
+            let mut pool = pool();
+            pool["metadata"]["name"] = json!(name);
+            // Longer than it takes to be at rest, and shorter than to be called settled.
+            pool["spec"]["disruption"]["consolidateAfter"] = json!("17m");
+            (Kind::NodePool, pool)
+        };
+        let class = (Kind::KwokNodeClass, json!({"metadata": {"name": "default"}}));
+        for (kind, object) in [class, pool("general"), (Kind::Deployment, deployment())] {
+            stage.world.store_mut().create(kind, object, start).unwrap();
+        }
+        stage.run_until(start + SignedDuration::from_mins(5)).unwrap();
+        *stage.autoscaler.borrow_mut().faults_mut() = Faults::none().with(mutation);
+        // Prices are told again when there is another pool.
+        let (kind, other) = pool("other");
+        stage.world.store_mut().create(kind, other, start).unwrap();
+        stage.settle().unwrap();
+        let checkers = stage.checkers.borrow();
+        checkers.violations().iter().map(|violation| violation.broken.label()).collect()
+    };
+    assert_eq!(found(None), [""; 0]);
+    let broken = found(Some(Mutation::MisreadPrices));
+    assert!(broken.contains(&"cluster_dearer"), "{broken:?}");
+}
+
 fn pool() -> Value {
     json!({
         "metadata": {"name": "general"},

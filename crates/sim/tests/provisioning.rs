@@ -1,6 +1,7 @@
 //! The engine in the world: pending pods get nodes, and nodes that are deleted go politely.
 #![expect(clippy::unwrap_used, reason = "in helpers of tests a failure is the failure of the test")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,7 +9,7 @@ use kerf_api::admission::Admission;
 use kerf_cloud::Catalogue;
 use kerf_model::cluster::ObjectName;
 use kerf_sim::autoscaler::{Autoscaler, CloudPace};
-use kerf_sim::store::{DeleteOptions, Kind, Propagation};
+use kerf_sim::store::{DeleteOptions, Kind, Part, Patch, Propagation};
 use kerf_sim::world::{Pace, World};
 use serde_json::{Value, json};
 
@@ -132,6 +133,25 @@ fn deleting_a_pool_removes_its_nodes_and_launches_no_new_ones() {
     run(&mut world, 600);
     assert!(names(&world, Kind::NodeClaim).is_empty() && names(&world, Kind::Node).is_empty());
     assert_eq!(running(&world), 0);
+}
+
+/// Sheet 03 case 81: from the decision until the last pod has moved, its pods are counted on the replacement.
+#[test]
+fn case_81_the_pods_of_a_node_that_is_replaced_get_one_new_node() {
+    let mut world = ready_world(5);
+    let pool = ObjectName::of_cluster("general");
+    let edit = Patch::Merge(json!({"spec": {"template": {"metadata": {"labels": {"team": "new"}}}}}));
+    world.store_mut().patch(Kind::NodePool, &pool, Part::Main, &edit).unwrap();
+    let mut claims: BTreeSet<_> = names(&world, Kind::NodeClaim).into_iter().collect();
+    let old = claims.clone();
+    assert_eq!(old.len(), 1);
+    for _ in 0..300 {
+        run(&mut world, 1);
+        claims.extend(names(&world, Kind::NodeClaim));
+    }
+    assert_eq!(claims.len(), 2, "{claims:?}");
+    assert!(names(&world, Kind::NodeClaim).iter().all(|claim| !old.contains(claim)), "the old one is gone");
+    assert_eq!(running(&world), 5);
 }
 
 #[test]

@@ -18,8 +18,9 @@ use crate::{Case, case_in, eventually, install, merge, within};
 
 /// Promised for the taint after a deletion.
 pub const TAINT_WITHIN: Duration = Duration::from_secs(3);
-/// For a drain and all that follows from it; more than [`eventually`] has, for a controller that is killed meanwhile.
-pub const DRAIN_WITHIN: Duration = Duration::from_secs(120);
+/// For a drain and all that follows from it; more than [`eventually`] has, for a controller that is killed meanwhile: of an
+/// eviction that is cut off in the middle, the budget counts the pod as gone for two minutes, while the pod stays.
+pub const DRAIN_WITHIN: Duration = Duration::from_secs(240);
 
 pub struct World<'a> {
     pub case: &'a Case,

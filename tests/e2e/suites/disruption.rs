@@ -2,13 +2,17 @@
 //! first, as far as budgets, windows, toggles and annotations allow.
 
 mod agreement;
+mod announced;
 mod choice;
+mod deletion_cost;
 mod drift;
 mod held_back;
 mod upkeep;
 
 cases! {
     steady: [
+        announced::a_node_whose_machine_will_be_taken_away_goes_ahead_of_it,
+        announced::a_node_that_should_be_left_stays_unless_asked_otherwise,
         choice::an_empty_node_goes,
         choice::a_node_that_is_too_large_is_replaced_by_a_cheaper_one,
         choice::three_nodes_become_one,
@@ -28,6 +32,7 @@ cases! {
         held_back::a_pool_with_drift_switched_off_keeps_the_node,
         upkeep::a_static_pool_has_as_many_nodes_as_it_says,
         upkeep::a_sick_node_is_replaced,
+        upkeep::a_node_that_needs_it_is_booted_again,
         upkeep::too_many_sick_nodes_are_left_alone,
     ],
     // Not the choices: a proposal is held for fifteen seconds, which no controller that is killed so often lives.

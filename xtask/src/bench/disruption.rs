@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::peer::{self, Program};
 use super::report::{mebibytes, nanos, ratio, table};
-use super::work::{TemporaryDirectory, answer, bench, chosen};
-use crate::command::{self, cargo};
+use super::work::{answer, bench, each};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -84,50 +83,56 @@ struct Figures {
     workload: String,
     ours: Ours,
     theirs: Theirs,
-    settled: Option<(Settled, Settled)>,
+    settled: Option<BothSettled>,
+}
+
+struct BothSettled {
+    ours: Settled,
+    theirs: Settled,
+    /// If the reference was not given enough time: our side up to where it costs no more than the reference's did by then.
+    ours_as_far: Option<Settled>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     // Before anything that takes minutes.
     peer::ensure_built("disruption")?;
-    command::run(&mut cargo(["build", "--quiet", "--release", "-p", "kerf-bench"]))?;
-    let directory = TemporaryDirectory::make()?;
-    let mut all = Vec::new();
-    for workload in chosen("disruption", arguments.only.as_deref())? {
-        let figures = measure(&workload, arguments, directory.path())?;
+    let all = each("disruption", arguments.only.as_deref(), |workload, problem| {
+        let figures = measure(workload, problem, arguments)?;
         if arguments.output.is_some() {
             println!("{}", figures.json());
         }
-        all.push(figures);
-    }
+        Ok(figures)
+    })?;
     if arguments.output.is_none() {
         print!("{}", shown(&all));
     }
     Ok(())
 }
 
-fn measure(workload: &str, arguments: &Arguments, directory: &Path) -> Result<Figures> {
-    let problem = directory.join(format!("{workload}.jsonl"));
-    eprintln!("{workload}: making it");
-    command::capture(bench().args(["generate", workload, "--output"]).arg(&problem))?;
+fn measure(workload: &str, problem: &Path, arguments: &Arguments) -> Result<Figures> {
     eprintln!("{workload}: Kerf, {} times", arguments.runs);
-    let ours = answer(bench().arg("disrupt").arg(&problem).args(["--runs", &arguments.runs.to_string()]))?;
+    let ours = answer(bench().arg("disrupt").arg(problem).args(["--runs", &arguments.runs.to_string()]))?;
     eprintln!("{workload}: the reference, {} candidates and one search over several nodes", arguments.sample);
     let mut command = peer::program(Program::Peer, "disruption")?;
     let sample = arguments.sample.to_string();
-    let theirs = answer(command.args(["disrupt", "-sample", &sample, "-problem"]).arg(&problem))?;
+    let theirs = answer(command.args(["disrupt", "-sample", &sample, "-problem"]).arg(problem))?;
     let settled = match arguments.settle_limit {
         0 => None,
         minutes => {
             eprintln!("{workload}: both, until there is nothing left to do (the reference {minutes} minutes at most)");
-            let ours = answer(bench().arg("settle").arg(&problem))?;
+            let ours = answer(bench().arg("settle").arg(problem))?;
             let mut command = peer::program(Program::Peer, "disruption")?;
             let limit = format!("{minutes}m");
-            let theirs = answer(command.args(["settle", "-limit", &limit, "-problem"]).arg(&problem))?;
-            Some((ours, theirs))
+            let theirs = answer(command.args(["settle", "-limit", &limit, "-problem"]).arg(problem))?;
+            let theirs: Settled = theirs;
+            let as_far = || {
+                let cost = theirs.cost_after.to_string();
+                answer(bench().arg("settle").arg(problem).args(["--until", &cost]))
+            };
+            let ours_as_far = if theirs.settled { None } else { Some(as_far()?) };
+            Some(BothSettled { ours, theirs, ours_as_far })
         }
     };
-    std::fs::remove_file(&problem).with_context(|| format!("cannot remove {}", problem.display()))?;
     Ok(Figures { workload: workload.to_owned(), ours, theirs, settled })
 }
 
@@ -146,18 +151,19 @@ impl Figures {
         self.ours.peak_bytes as f64 / self.theirs.peak_bytes as f64
     }
 
-    /// Ours by the reference's, of where both end: cost, evictions, time.
+    /// Ours by the reference's, of where both end: cost, evictions, time. Of a reference that was cut short, evictions and
+    /// time are compared at the same cost.
     fn ratios_settled(&self) -> [Option<f64>; 3] {
-        let by = |of: fn(&Settled) -> f64| {
-            let (ours, theirs) = self.settled.as_ref()?;
-            Some(of(ours) / of(theirs)).filter(|ratio| ratio.is_finite())
-        };
-        [by(|side| side.cost_after), by(|side| side.evictions as f64), by(|side| side.settle_s)]
+        let Some(BothSettled { ours, theirs, ours_as_far }) = &self.settled else { return [None; 3] };
+        let by =
+            |ours: &Settled, of: fn(&Settled) -> f64| Some(of(ours) / of(theirs)).filter(|ratio| ratio.is_finite());
+        let alike = ours_as_far.as_ref().unwrap_or(ours);
+        [by(ours, |side| side.cost_after), by(alike, |side| side.evictions as f64), by(alike, |side| side.settle_s)]
     }
 
     fn json(&self) -> serde_json::Value {
         let [ratio_cost, ratio_evictions, ratio_settle] = self.ratios_settled();
-        let (ours_settled, theirs_settled) = self.settled.as_ref().map(|(ours, theirs)| (ours, theirs)).unzip();
+        let settled = self.settled.as_ref();
         json!({
             "workload": self.workload,
             "round_ms": self.ours.round_ns as f64 / 1e6,
@@ -166,8 +172,9 @@ impl Figures {
             "ratio_cost": ratio_cost,
             "ratio_evictions": ratio_evictions,
             "ratio_settle": ratio_settle,
-            "ours_settled": ours_settled,
-            "reference_settled": theirs_settled,
+            "ours_settled": settled.map(|both| &both.ours),
+            "ours_as_far_as_reference": settled.and_then(|both| both.ours_as_far.as_ref()),
+            "reference_settled": settled.map(|both| &both.theirs),
             "ours": self.ours,
             "reference": self.theirs,
         })
@@ -217,7 +224,7 @@ fn shown_settled(all: &[Figures]) -> String {
     let ratios = ["| cost", "evictions", "time (ours / reference)"];
     let mut rows = vec![titles.into_iter().chain(ratios).map(str::to_owned).collect::<Vec<_>>()];
     for figures in all {
-        let Some((ours, theirs)) = &figures.settled else { continue };
+        let Some(BothSettled { ours, theirs, ours_as_far }) = &figures.settled else { continue };
         let mut row = vec![figures.workload.clone()];
         for side in [ours, theirs] {
             // A time that is not the end is marked.
@@ -228,6 +235,12 @@ fn shown_settled(all: &[Figures]) -> String {
         }
         row.extend(figures.ratios_settled().map(ratio));
         rows.push(row);
+        if let Some(side) = ours_as_far {
+            let mut row = vec!["  as far as the reference".to_owned(), format!("${:.2}/h", side.cost_after)];
+            row.extend([side.evictions.to_string(), format!("{} s", side.settle_s)]);
+            row.resize(rows[0].len(), String::new());
+            rows.push(row);
+        }
     }
     table(&rows)
 }

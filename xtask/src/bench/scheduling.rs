@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::peer::{self, Program};
 use super::report::{mebibytes, nanos, ratio, table};
-use super::work::{TemporaryDirectory, answer, bench, chosen};
-use crate::command::{self, cargo};
+use super::work::{answer, bench, each};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -89,31 +88,25 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.no_peer {
         peer::ensure_built("scheduling")?;
     }
-    command::run(&mut cargo(["build", "--quiet", "--release", "-p", "kerf-bench"]))?;
-    let directory = TemporaryDirectory::make()?;
-    let mut all = Vec::new();
-    for workload in chosen("scheduling", arguments.only.as_deref())? {
-        let figures = measure(&workload, arguments, directory.path())?;
+    let all = each("scheduling", arguments.only.as_deref(), |workload, problem| {
+        let figures = measure(workload, problem, arguments)?;
         if arguments.output.is_some() {
             println!("{}", figures.json());
         }
-        all.push(figures);
-    }
+        Ok(figures)
+    })?;
     if arguments.output.is_none() {
         print!("{}", shown(&all));
     }
     Ok(())
 }
 
-fn measure(workload: &str, arguments: &Arguments, directory: &Path) -> Result<Figures> {
-    let problem = directory.join(format!("{workload}.jsonl"));
-    eprintln!("{workload}: making it");
-    command::capture(bench().args(["generate", workload, "--output"]).arg(&problem))?;
+fn measure(workload: &str, problem: &Path, arguments: &Arguments) -> Result<Figures> {
     eprintln!("{workload}: Kerf, {} times", arguments.runs);
-    let ours: Ours = answer(bench().arg("schedule").arg(&problem).args(["--runs", &arguments.runs.to_string()]))?;
-    let compatible = answer(bench().arg("schedule").arg(&problem).args(["--runs", "1", "--policy", "compatible"]))?;
+    let ours: Ours = answer(bench().arg("schedule").arg(problem).args(["--runs", &arguments.runs.to_string()]))?;
+    let compatible = answer(bench().arg("schedule").arg(problem).args(["--runs", "1", "--policy", "compatible"]))?;
     eprintln!("{workload}: the lower bound");
-    let bound = answer(bench().arg("bound").arg(&problem).args(["--nodes", &ours.nodes.to_string()]))?;
+    let bound = answer(bench().arg("bound").arg(problem).args(["--nodes", &ours.nodes.to_string()]))?;
     // Nearly half an hour, by how its time grows up to 20,000.
     let too_much = workload.ends_with("-100000");
     let theirs = if arguments.no_peer || too_much {
@@ -123,9 +116,8 @@ fn measure(workload: &str, arguments: &Arguments, directory: &Path) -> Result<Fi
         eprintln!("{workload}: the reference, for at most {} s", arguments.peer_limit);
         let mut command = peer::program(Program::Peer, "scheduling")?;
         let limit = format!("{}s", arguments.peer_limit);
-        Some(answer(command.args(["schedule", "-limit", &limit, "-problem"]).arg(&problem))?)
+        Some(answer(command.args(["schedule", "-limit", &limit, "-problem"]).arg(problem))?)
     };
-    std::fs::remove_file(&problem).with_context(|| format!("cannot remove {}", problem.display()))?;
     Ok(Figures { workload: workload.to_owned(), ours, compatible, theirs, bound })
 }
 

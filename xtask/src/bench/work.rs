@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::command::{self, cargo};
 
 /// A name that is known, or is one but for its size, is that workload; any other text means those that contain it.
-pub fn chosen(benchmark: &str, only: Option<&str>) -> Result<Vec<String>> {
+fn chosen(benchmark: &str, only: Option<&str>) -> Result<Vec<String>> {
     let list = command::capture(bench().args(["list", benchmark]))?;
     let all: Vec<String> = list.lines().map(str::to_owned).collect();
     let Some(only) = only else { return Ok(all) };
@@ -23,6 +23,26 @@ pub fn chosen(benchmark: &str, only: Option<&str>) -> Result<Vec<String>> {
         "no workload's name contains {only:?}: see `cargo run -p kerf-bench -- list {benchmark}`"
     );
     Ok(containing)
+}
+
+/// Measures each chosen workload on a file that has its problem, with our side built.
+pub fn each<F>(
+    benchmark: &str,
+    only: Option<&str>,
+    mut measure: impl FnMut(&str, &Path) -> Result<F>,
+) -> Result<Vec<F>> {
+    command::run(&mut cargo(["build", "--quiet", "--release", "-p", "kerf-bench"]))?;
+    let directory = TemporaryDirectory::make()?;
+    let mut all = Vec::new();
+    for workload in chosen(benchmark, only)? {
+        let problem = directory.0.join(format!("{workload}.jsonl"));
+        eprintln!("{workload}: making it");
+        command::capture(bench().args(["generate", &workload, "--output"]).arg(&problem))?;
+        all.push(measure(&workload, &problem)?);
+        // They are large.
+        std::fs::remove_file(&problem).with_context(|| format!("cannot remove {}", problem.display()))?;
+    }
+    Ok(all)
 }
 
 /// `nodes` of `nodes-200`.
@@ -43,17 +63,13 @@ pub fn answer<T: serde::de::DeserializeOwned>(command: &mut Command) -> Result<T
 }
 
 /// Goes away with its value.
-pub struct TemporaryDirectory(PathBuf);
+struct TemporaryDirectory(PathBuf);
 
 impl TemporaryDirectory {
-    pub fn make() -> Result<Self> {
+    fn make() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("kerf-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self(path))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
     }
 }
 

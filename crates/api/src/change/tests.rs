@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use kerf_model::cluster::WindowStatus;
 use kerf_model::maintenance::Action;
 use kerf_model::requirement::Requirement;
 use kerf_model::snapshot::ClusterSnapshot;
@@ -120,13 +121,29 @@ fn a_pool_that_does_not_decode_is_there_and_says_why() {
 #[test]
 fn a_window_that_cannot_be_read_is_always_active() {
     let invalid = json!({"actions": ["Drift"], "schedules": [{"schedule": "never", "duration": "1h"}]});
-    for spec in [invalid, json!({"actions": 3})] {
+    for (spec, problem) in [(invalid, "spec.schedules[0]"), (json!({"actions": 3}), "spec.actions")] {
         let seen = read(WatchedKind::MaintenanceWindow, json!({"metadata": {"name": "w"}, "spec": spec})).unwrap();
         assert_eq!(seen.warnings.len(), 1);
         let Change::MaintenanceWindow(_, Some(window)) = seen.change else { panic!("a window") };
-        assert_eq!(window.actions, BTreeSet::from(Action::ALL));
-        assert!(window.is_active(jiff::Timestamp::UNIX_EPOCH) && window.selector.is_none());
+        assert_eq!(window.spec.actions, BTreeSet::from(Action::ALL));
+        assert!(window.spec.is_active(jiff::Timestamp::UNIX_EPOCH) && window.spec.selector.is_none());
+        assert!(window.problem.as_ref().unwrap().contains(problem), "{:?}", window.problem);
     }
+}
+
+#[test]
+fn a_window_is_read_with_what_its_status_says() {
+    let condition = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "",
+                           "lastTransitionTime": "2026-11-18T12:00:00Z", "observedGeneration": 1});
+    let status = json!({"active": true, "matchedNodes": 3, "nextTransitionTime": "2026-11-18T17:00:00Z",
+                        "conditions": [condition]});
+    let object = json!({"metadata": {"name": "w"}, "spec": {"actions": ["Drift"]}, "status": status});
+    let seen = read(WatchedKind::MaintenanceWindow, object).unwrap();
+    let Change::MaintenanceWindow(_, Some(window)) = seen.change else { panic!("a window") };
+    let WindowStatus { active, next_transition, matched_nodes, conditions } = &window.status;
+    assert_eq!((*active, *matched_nodes, conditions.is_true("Ready")), (Some(true), Some(3), true));
+    assert_eq!(*next_transition, Some("2026-11-18T17:00:00Z".parse().unwrap()));
+    assert_eq!(window.problem, None);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use kerf_model::cluster::{ObjectMeta, StoredWindow, WindowStatus};
 use kerf_model::cron::{Dialect, Schedule};
 use kerf_model::maintenance::{Action, MaintenanceWindow as Window};
 use kerf_model::requirement::Expression;
@@ -12,7 +13,8 @@ use kube::ResourceExt;
 
 use crate::maintenance_window::{MaintenanceWindow, NodeSelector, WindowSchedule};
 
-use super::problem::{Collector, Violation};
+use super::metadata::{conditions, object_meta};
+use super::problem::{Collector, Problem, Violation};
 use super::{ParseError, Parsed};
 
 /// A window of which a part cannot be read is refused as a whole: to its users it counts as active.
@@ -40,16 +42,39 @@ pub fn maintenance_window(window: &MaintenanceWindow) -> Result<Parsed<Window>, 
     problems.finish("MaintenanceWindow", &name, Some(parsed))
 }
 
+/// With its status. A window that cannot be read counts as one.
+pub fn stored_window(wire: &MaintenanceWindow) -> Parsed<StoredWindow> {
+    let meta = object_meta(&wire.metadata);
+    let status = wire.status.clone().unwrap_or_default();
+    let status = WindowStatus {
+        active: status.active,
+        next_transition: status.next_transition_time.and_then(|time| time.as_str().parse().ok()),
+        matched_nodes: status.matched_nodes,
+        conditions: conditions(status.conditions.as_deref()),
+    };
+    match maintenance_window(wire) {
+        Ok(Parsed { value, warnings }) => {
+            Parsed { value: StoredWindow { meta, spec: value, problem: None, status }, warnings }
+        }
+        Err(error) => {
+            let texts: Vec<String> = error.problems.iter().map(Problem::to_string).collect();
+            let window = StoredWindow { status, ..unreadable_window(meta, &texts.join("; ")) };
+            Parsed { value: window, warnings: error.problems }
+        }
+    }
+}
+
 /// What a window that cannot be read counts as: active, always and everywhere. Holding back is the mistake that can be
 /// put right (sheet 03 §15.1).
-pub fn unreadable_window(name: &str) -> Window {
-    Window {
-        name: Arc::from(name),
+pub fn unreadable_window(meta: ObjectMeta, problem: &str) -> StoredWindow {
+    let spec = Window {
+        name: Arc::clone(&meta.name.name),
         schedules: Vec::new(),
         outside_schedules: false,
         actions: BTreeSet::from(Action::ALL),
         selector: None,
-    }
+    };
+    StoredWindow { meta, spec, problem: Some(Arc::from(problem)), status: WindowStatus::default() }
 }
 
 fn schedule(field: &str, wire: &WindowSchedule, problems: &mut Collector) -> Option<window::Window> {

@@ -62,6 +62,7 @@ const fn api_kind(kind: EventKind) -> ApiKind {
         EventKind::Node => ApiKind::NODE,
         EventKind::NodeClaim => ApiKind::NODE_CLAIM,
         EventKind::NodePool => ApiKind::NODE_POOL,
+        EventKind::MaintenanceWindow => ApiKind::MAINTENANCE_WINDOW,
     }
 }
 

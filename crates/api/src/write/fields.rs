@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kerf_model::cluster::{BufferStatus, Conditions, Owner};
+use kerf_model::cluster::{BufferStatus, Conditions, Owner, WindowStatus};
 use kerf_model::effect::{ClaimStatusPatch, MetaPatch, OverlayPatch, PoolPatch};
 use kerf_model::resources::ResourceList;
 use kerf_model::taint::Taint;
@@ -87,6 +87,17 @@ pub fn pool_status(patch: &PoolPatch) -> Map<String, Value> {
 
 pub fn overlay_status(patch: &OverlayPatch) -> Map<String, Value> {
     named([("conditions", Some(conditions(&patch.conditions)))])
+}
+
+/// All of it: what there is not is removed.
+pub fn window_status(status: &WindowStatus) -> Map<String, Value> {
+    let or_null = |value: Option<Value>| Some(value.unwrap_or(Value::Null));
+    named([
+        ("active", or_null(status.active.map(Value::from))),
+        ("nextTransitionTime", or_null(status.next_transition.map(|at| Value::from(at.to_string())))),
+        ("matchedNodes", or_null(status.matched_nodes.map(Value::from))),
+        ("conditions", Some(conditions(&status.conditions))),
+    ])
 }
 
 /// All of it: what there is not is removed.

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use kerf_model::cluster::{Condition, ConditionStatus, Conditions, Owner};
-use kerf_model::effect::{ClaimStatusPatch, Event, EventKind, EventSeverity, EventTarget, NewClaim};
+use kerf_model::cluster::{Condition, ConditionStatus, Conditions, Owner, WindowStatus};
+use kerf_model::effect::{ClaimStatusPatch, Event, EventKind, EventSeverity, EventTarget, NewClaim, WindowPatch};
 use kerf_model::label;
 use kerf_model::node_pool::{NodeClassRef, NodeSpec};
 use kerf_model::requirement::{Operator, Requirement, Requirements};
@@ -366,4 +366,25 @@ fn what_is_for_the_cloud_is_no_request_to_the_api() {
     ] {
         assert_eq!(api_writes(&effect, now), None);
     }
+}
+
+#[test]
+fn the_status_of_a_window_is_written_as_a_whole() {
+    let status = WindowStatus {
+        active: Some(false),
+        next_transition: None,
+        matched_nodes: Some(0),
+        conditions: Conditions(vec![condition("Ready", ConditionStatus::True, 1)]),
+    };
+    let patch = WindowPatch { resource_version: text("7"), status };
+    let writes = writes(Effect::PatchWindow(target("w"), Box::new(patch)));
+    let [ApiWrite { kind, request: Request::MergePatch { subresource, version, body }, .. }] = &writes[..] else {
+        panic!("{writes:?}")
+    };
+    assert_eq!((*kind, *subresource), (ApiKind::MAINTENANCE_WINDOW, Subresource::Status));
+    assert_eq!(*version, Version::Exactly(text("7")));
+    let status = &body["status"];
+    assert_eq!((&status["active"], &status["matchedNodes"]), (&json!(false), &json!(0)));
+    assert!(status["nextTransitionTime"].is_null() && status.get("nextTransitionTime").is_some(), "{status}");
+    assert_eq!(status["conditions"][0]["type"], "Ready");
 }

@@ -1,7 +1,6 @@
 //! `kerf budget`.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use anyhow::bail;
 use jiff::tz::TimeZone;
@@ -108,17 +107,17 @@ fn count(snapshot: &ClusterSnapshot, pool: &str) -> u32 {
 }
 
 /// Windows that cover a node of the pool, or every node.
-fn windows_of(snapshot: &ClusterSnapshot, pool: &str) -> Vec<Arc<MaintenanceWindow>> {
+fn windows_of<'a>(snapshot: &'a ClusterSnapshot, pool: &str) -> Vec<&'a MaintenanceWindow> {
     let of_pool: Vec<_> = snapshot.nodes().filter(|node| node.meta.label(label::NODEPOOL) == Some(pool)).collect();
-    let covers = |window: &&Arc<MaintenanceWindow>| {
+    let covers = |window: &&MaintenanceWindow| {
         window.selector.is_none() || of_pool.iter().any(|node| window.covers(&node.meta.labels))
     };
-    snapshot.maintenance_windows().filter(covers).cloned().collect()
+    snapshot.maintenance_windows().filter(covers).collect()
 }
 
 fn calendar(
     pool: &NodePool,
-    windows: &[Arc<MaintenanceWindow>],
+    windows: &[&MaintenanceWindow],
     nodes: u32,
     (start, end): (Timestamp, Timestamp),
 ) -> (Vec<Stretch>, bool) {

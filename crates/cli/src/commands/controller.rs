@@ -17,14 +17,15 @@ use kerf_controller::kwok::{KubeClasses, KubeNodes};
 use kerf_controller::lease::LeaseOptions;
 use kerf_controller::metrics::Build;
 use kerf_controller::throttle::Throttle;
+use kerf_controller::traffic::Traffic;
 use kerf_controller::{Addresses, Clients, Options, run as run_controller};
 use kerf_disruption::RebalanceAction;
 use kerf_engine::Settings;
 use kerf_lifecycle::ClassKind;
 use kerf_model::duration::GoDuration;
 use kerf_scheduling::{DefaultSpread, MinValuesPolicy, PreferencePolicy};
+use kube::Config;
 use kube::client::ClientBuilder;
-use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing::{info, warn};
@@ -278,8 +279,12 @@ fn clients(args: &Args, mut config: Config) -> anyhow::Result<Clients> {
     // A refused eviction is an answer, and the engine decides when to ask again.
     config.default_retry = false;
     let throttle = Throttle::new(args.kube_client_qps.value, args.kube_client_burst.value);
-    let work = ClientBuilder::try_from(config.clone()).context(cannot)?.with_layer(&throttle).build();
-    Ok(Clients { work, lease: Client::try_from(config).context(cannot)? })
+    let traffic = Traffic::default();
+    // What waits for its turn has not been sent yet, and is not counted as slow.
+    let counted = |config| anyhow::Ok(ClientBuilder::try_from(config).context(cannot)?.with_layer(&traffic));
+    let work = counted(config.clone())?.with_layer(&throttle).build();
+    let lease = counted(config)?.build();
+    Ok(Clients { work, lease, traffic })
 }
 
 /// Inside a cluster the pod's own namespace, which its account's files tell.
@@ -300,6 +305,7 @@ fn settings(args: &Args, provider: &KwokProvider<KubeNodes>) -> anyhow::Result<S
     let mut lifecycle =
         kerf_lifecycle::Settings::for_classes(vec![ClassKind { group: kind.group.into(), kind: kind.kind.into() }]);
     lifecycle.provider_drift = provider.has_drift();
+    lifecycle.registration_hooks = !provider.registration_hooks().is_empty();
     lifecycle.registration_timeout = args.registration_timeout.value.into();
     lifecycle.collect_every = args.garbage_collection_interval.value.into();
     let mut settings = Settings::new(lifecycle, provider.label_rules().clone());

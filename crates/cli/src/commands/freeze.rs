@@ -265,10 +265,10 @@ mod tests {
         let from = "2026-12-31T23:58:40Z";
         let seen = Reader::new(None).seen_json(WatchedKind::MaintenanceWindow, &frozen("2h", from)).unwrap();
         let Change::MaintenanceWindow(_, Some(window)) = seen.change else { panic!("a window") };
-        let at = |text: &str| window.is_active(text.parse().unwrap());
+        let at = |text: &str| window.spec.is_active(text.parse().unwrap());
         assert!(at(from) && at("2027-01-01T01:58:39Z"));
         assert!(!at("2026-12-31T23:57:59Z") && !at("2027-01-01T01:58:41Z"));
-        assert_eq!(window.actions.len(), Action::ALL.len());
+        assert_eq!(window.spec.actions.len(), Action::ALL.len());
     }
 
     #[test]

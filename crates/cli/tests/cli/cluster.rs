@@ -54,6 +54,18 @@ fn schedule_is_well_when_every_pod_has_a_place_and_says_so_when_none_waits() {
     kerf("schedule -f - --catalogue ec2-like").stdin(pods(1)).exits(0);
 }
 
+/// A plan of nothing reads as if nothing had to be done.
+#[test]
+fn what_cannot_be_read_is_no_empty_cluster() {
+    for command in ["plan", "schedule", "why pod p", "budget a"] {
+        let run = kerf(&format!("{command} -f /nowhere")).exits(2);
+        assert!(run.stdout.is_empty() && run.stderr.contains("nothing of the input could be read"), "{}", run.stderr);
+    }
+    let partly = kerf("plan -f - -o json").stdin(format!("{}---\nnonsense\n", pool("a", ""))).exits(2).json();
+    let notes = partly["assumptions"].as_array().unwrap();
+    assert!(notes.contains(&json!("what could not be read is not there")), "{notes:?}");
+}
+
 /// An overlay that gives every type a device makes room for a pod that asks for it.
 #[test]
 fn schedule_puts_overlays_on_the_catalogue() {

@@ -103,6 +103,7 @@ impl Machine {
             price,
             available: true,
             reservation_capacity: None,
+            overrides: None,
         })
     }
 

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kerf_model::cluster::{InstanceType, Offering};
+use kerf_model::cluster::{InstanceType, Offering, Overhead, Overrides};
 use kerf_model::label::{CAPACITY_TYPE, LabelRules, ZONE};
 use kerf_model::price::{ParsePriceError, Price};
 use kerf_model::quantity::{Notation, ParseQuantityError, Quantity};
@@ -105,10 +105,7 @@ fn architecture(text: &str) -> &str {
 fn capacity(resources: &At<'_>) -> Result<ResourceList, CatalogueError> {
     let pods = (ResourceName::PODS, Quantity::from_value(DEFAULT_PODS, Notation::DecimalSi));
     let mut capacity = ResourceList::from_iter([pods]);
-    for (name, value) in resources.object()? {
-        let amount = At { path: format!("{}.{name}", resources.path), value };
-        capacity.insert(ResourceName::from(name.as_str()), amount.quantity()?);
-    }
+    amounts(Some(resources))?.iter().for_each(|(name, amount)| capacity.insert(name.clone(), amount));
     for needed in [ResourceName::CPU, ResourceName::MEMORY] {
         if capacity.get(needed.as_str()).is_none() {
             let path = format!("{}.{needed}", resources.path);
@@ -143,7 +140,32 @@ fn offering(offering: &At<'_>) -> Result<Offering, CatalogueError> {
         available,
         // Upstream writes 0 for offerings that are no reservation.
         reservation_capacity: reservation_capacity.filter(|count| *count > 0),
+        overrides: overrides(offering)?.map(Arc::new),
     })
+}
+
+fn overrides(offering: &At<'_>) -> Result<Option<Overrides>, CatalogueError> {
+    let capacity = amounts(offering.optional("capacityOverride")?.as_ref())?;
+    let overhead = match offering.optional("overheadOverride")? {
+        None => Overhead::default(),
+        Some(own) => Overhead {
+            kube_reserved: amounts(own.optional("kubeReserved")?.as_ref())?,
+            system_reserved: amounts(own.optional("systemReserved")?.as_ref())?,
+            eviction_threshold: amounts(own.optional("evictionThreshold")?.as_ref())?,
+        },
+    };
+    let overrides = Overrides { capacity, overhead };
+    Ok((overrides != Overrides::default()).then_some(overrides))
+}
+
+fn amounts(list: Option<&At<'_>>) -> Result<ResourceList, CatalogueError> {
+    let Some(list) = list else { return Ok(ResourceList::new()) };
+    let fields = list.object()?.iter();
+    let amount = |(name, value): (&String, _)| {
+        let amount = At { path: list.path_of(name), value };
+        Ok((ResourceName::from(name.as_str()), amount.quantity()?))
+    };
+    fields.map(amount).collect()
 }
 
 fn requirement(entry: &At<'_>) -> Result<Requirement, CatalogueError> {
@@ -267,6 +289,17 @@ mod tests {
     }
 
     #[test]
+    fn reads_what_an_offering_has_instead_of_its_type() {
+        let with = r#""zone": "us-west-2b", "capacityOverride": {"memory": "6Gi", "example.com/slice": 4},
+            "overheadOverride": {"kubeReserved": {"cpu": "1"}}, "#;
+        let catalogue = Catalogue::from_json(&GOOD.replacen(r#""zone": "us-west-2b", "#, with, 1)).unwrap();
+        let kind = catalogue.get("m5.large").unwrap();
+        assert_eq!(kind.offerings[0].overrides, None);
+        let usable = kind.allocatable_with(kind.offerings[1].overrides.as_deref());
+        assert_eq!(usable.to_string(), "cpu=1 example.com/slice=4 memory=6134Mi nvidia.com/gpu=1 pods=110");
+    }
+
+    #[test]
     fn says_what_is_wrong_and_where() {
         let cases = [
             ("[{", "", "the file is not JSON"),
@@ -282,6 +315,7 @@ mod tests {
             (r#""In", "values": ["us"#, r#""Within", "values": ["us"#, "[0].offerings[0].requirements[1].operator: "),
             (r#""zone": "us-west-2b", "#, "", "[0].offerings[1]: the offering does not say its zone"),
             (r#", "capacityType": "on-demand""#, "", "[0].offerings[1]: the offering does not say its capacity type"),
+            (r#""available": false"#, r#""capacityOverride": {"a": -1}"#, "[0].offerings[1].capacityOverride.a: "),
             (r#""available": false"#, r#""available": "no""#, "[0].offerings[1].available: is not true or false"),
         ];
         for (from, to, expected) in cases {

@@ -44,6 +44,7 @@ fn built_in(cpus: u32, factor: u32, family: &str, system: &str, architecture: &s
             price: price(cpus, memory, kind),
             available: true,
             reservation_capacity: None,
+            overrides: None,
         })
     });
     let description = Description {

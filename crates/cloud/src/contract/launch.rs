@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kerf_model::cloud::{LaunchError, Launched};
+use kerf_model::cloud::{HookAnswer, LaunchError, Launched};
 use kerf_model::cluster::{InstanceType, NodeClaim, Offering};
 use kerf_model::label::{ARCH, CAPACITY_TYPE, INSTANCE_TYPE, LabelRules, OS, ZONE, capacity_type};
 use kerf_model::price::Price;
@@ -11,7 +11,7 @@ use kerf_model::requirement::{Requirement, Requirements};
 use kerf_model::resources::ResourceName;
 
 use super::catalogue::only_value;
-use super::{Findings, Rule, World, sample, terminate};
+use super::{Findings, PATIENCE, Rule, World, sample, terminate};
 use crate::provider::{Order, Provider};
 
 pub(super) async fn check<P: Provider>(
@@ -35,6 +35,7 @@ pub(super) async fn check<P: Provider>(
         let is_new = instances.insert(launched.provider_id.clone());
         found.expect(Rule::OneInstancePerClaim, is_new, || format!("{} has two claims", launched.provider_id));
         check_again(provider, world, &claim, &launched, found).await;
+        check_hooks(provider, world, &sample::with_launch(claim, &launched, world.now()), found).await;
         terminate::end(provider, world, &launched.provider_id, found).await;
     }
 }
@@ -130,6 +131,28 @@ async fn check_again<P: Provider>(
     let listed = after.iter().filter(|id| **id == launched.provider_id).count();
     found
         .expect(Rule::InstancesAreListed, listed == 1, || format!("{} is listed {listed} times", launched.provider_id));
+}
+
+async fn check_hooks<P: Provider>(
+    provider: &P,
+    world: &mut impl World<P::Class>,
+    claim: &NodeClaim,
+    found: &mut Findings,
+) {
+    for hook in provider.registration_hooks() {
+        let mut last = None;
+        for _ in 0..PATIENCE {
+            last = Some(provider.run_hook(hook, Order { claim, class: Some(world.class()) }).await);
+            if matches!(last, Some(Ok(HookAnswer::Done { .. }))) {
+                break;
+            }
+            world.wait().await;
+        }
+        let again = provider.run_hook(hook, Order { claim, class: Some(world.class()) }).await;
+        let is_done =
+            matches!((&last, &again), (Some(Ok(first)), Ok(again @ HookAnswer::Done { .. })) if first == again);
+        found.expect(Rule::HooksComeToAnEnd, is_done, || format!("{hook} said {last:?}, then {again:?}"));
+    }
 }
 
 async fn check_refusals<P: Provider>(provider: &P, world: &impl World<P::Class>, found: &mut Findings) {

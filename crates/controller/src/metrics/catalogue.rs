@@ -173,12 +173,12 @@ metrics! {
         ["decision", "reason", "consolidation_type"], "Disruptions started.";
     DISRUPTION_DECISIONS_BY_POOL = "karpenter_voluntary_disruption_decisions_by_nodepool_total", Counter,
         ["nodepool", "decision", "reason", "consolidation_type"], "Disruptions started, by pool.";
-    DISRUPTION_ELIGIBLE = "karpenter_voluntary_disruption_eligible_nodes", Gauge, ["reason", "consolidation_type"],
+    DISRUPTION_ELIGIBLE = "karpenter_voluntary_disruption_eligible_nodes", Gauge, ["reason"],
         "Nodes that could be chosen, before budgets.";
     DISRUPTION_TIMEOUTS = "karpenter_voluntary_disruption_consolidation_timeouts_total", Counter, ["consolidation_type"],
         "Searches that were cut short. There is no such limit here: always 0.";
     DISRUPTION_WITHDRAWN = "karpenter_voluntary_disruption_failed_validations_total", Counter, ["consolidation_type"],
-        "Proposals that did not stand up to a second look.";
+        "Nodes that were to go and did not, because the second look found something.";
     DISRUPTION_FAILED = "karpenter_voluntary_disruption_queue_failures_total", Counter,
         ["decision", "reason", "consolidation_type"], "Disruptions that were rolled back.";
     DISRUPTION_TERMINATE_FIRST = "karpenter_voluntary_disruption_terminate_first_decisions_total", Counter,
@@ -195,6 +195,10 @@ metrics! {
         "How many nodes the pool's budgets allow to disrupt now. Without a limit: as many as it has.";
     POOLS_CONSUMING = "karpenter_nodepools_nodes_consuming_budgets", Gauge, ["nodepool", "reason"],
         "How many nodes are disrupted or broken already.";
+    WINDOW_BLOCKS = "kerf_maintenance_window_blocks_total", Counter, ["window", "action"],
+        "How often a look at the cluster left a node alone because of the window.";
+    WINDOW_ACTIVE = "kerf_maintenance_window_active", Gauge, ["window"],
+        "1 while the window holds actions back, 0 otherwise.";
 
     POD_COSTS_PENDING = "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes", Gauge, ["nodepool"],
         "Nodes whose pods' deletion costs are still to be written.";
@@ -255,12 +259,22 @@ metrics! {
         "Deprecated: as those with the kind in their name, for claims and pools.";
 
     RECONCILES = "controller_runtime_reconcile_total", Counter, ["controller", "result"],
-        "Looks at the cluster: those that decided about pods (`provisioner`), about disruption (`disruption`), and all (`engine`).";
+        "Looks at the cluster: those that decided about pods (`provisioner`), about disruption (`disruption`), and all (`engine`); and effects that were carried out (`effects`).";
     RECONCILE_TIME = "controller_runtime_reconcile_time_seconds", Histogram(DURATIONS), ["controller"],
-        "How long such a look took.";
+        "How long such a look, or an effect, took.";
     QUEUE_DEPTH = "workqueue_depth", Gauge, ["name"],
         "What the last look had to take in (`engine`), and effects that wait (`effects`).";
     QUEUE_ADDS = "workqueue_adds_total", Counter, ["name"], "What was taken in, and effects that were asked for.";
+
+    RECONCILE_ERRORS = "controller_runtime_reconcile_errors_total", Counter, ["controller"],
+        "Effects that failed: writes that were refused or not answered (`effects`).";
+    WORKERS = "controller_runtime_active_workers", Gauge, ["controller"], "Effects under way (`effects`).";
+    MOST_WORKERS = "controller_runtime_max_concurrent_reconciles", Gauge, ["controller"],
+        "Effects that can be under way at once (`effects`).";
+    REQUESTS = "client_go_request_total", Counter, ["code", "method"],
+        "Requests to the API server by its answer; `<error>` if there was none.";
+    REQUEST_TIME = "client_go_request_duration_seconds", Histogram(CALLS),
+        ["verb", "group", "version", "kind", "subresource"], "How long the answer to a request took to begin.";
 
     LEADS = "leader_election_master_status", Gauge, ["name"], "1 on the replica that acts.";
     MEMORY = "process_resident_memory_bytes", Gauge, [], "Memory in use.";

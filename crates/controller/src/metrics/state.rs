@@ -49,6 +49,10 @@ impl Seen {
         for pool in self.snapshot.pools() {
             self.write_pool(pool, page);
         }
+        for window in self.snapshot.maintenance_windows() {
+            let active = if window.is_active(self.now) { 1.0 } else { 0.0 };
+            page.gauge(&metric::WINDOW_ACTIVE, &[&window.name], active);
+        }
         for pod in self.snapshot.pods() {
             self.write_pod(pod, page);
         }

@@ -15,7 +15,7 @@ use kerf_model::maintenance::Action as WindowAction;
 use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::price::Price;
 
-pub(crate) use balanced::{Totals, scored};
+pub(crate) use balanced::{Score, THRESHOLD, Totals, scored};
 pub(crate) use best::run as best;
 pub(crate) use compatible::{multi, single};
 pub(crate) use option::{Moved, find};
@@ -24,7 +24,7 @@ use super::emptiness::{is_settled, takes_part};
 use crate::plan::{Chosen, Plan};
 use crate::proposal::OfProposal;
 use crate::subject::Subject;
-use crate::{KeepReason, Method, Reason};
+use crate::{KeepReason, Method};
 
 /// A command does not remove more nodes than this (the reference's number, where it is 101 by mistake).
 const MAX_NODES: usize = 100;
@@ -87,11 +87,7 @@ pub(crate) fn policy_of(subjects: &[&Subject<'_>]) -> Option<ConsolidationPolicy
 pub(crate) fn propose<'a>(plan: &mut Plan<'_, 'a>, subjects: Vec<&Subject<'a>>, moved: Moved) {
     let Moved { action, outcome, savings, moving } = moved;
     let method = if subjects.len() == 1 { Method::SingleNode } else { Method::MultiNode };
-    let of = OfProposal {
-        savings,
-        consolidation_policy: policy_of(&subjects),
-        ..OfProposal::new(method, Reason::Underutilized, action)
-    };
+    let of = OfProposal { savings, consolidation_policy: policy_of(&subjects), ..OfProposal::new(method, action) };
     plan.propose(Chosen { subjects, moving, outcome }, of);
 }
 

@@ -91,7 +91,7 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), Ke
         false => Action::Replace(outcome.new_claims.clone()),
     };
     let chosen = Chosen { subjects: vec![subject], moving: vec![moving], outcome };
-    plan.propose(chosen, OfProposal::new(Method::Drift, Reason::Drifted, action));
+    plan.propose(chosen, OfProposal::new(Method::Drift, action));
     Ok(())
 }
 

@@ -59,7 +59,7 @@ fn propose<'a>(plan: &mut Plan<'_, 'a>, chosen: Chosen<'_, 'a>) {
     let of = OfProposal {
         savings: saved_by_deleting(&chosen.subjects),
         consolidation_policy: policy_of(&chosen.subjects),
-        ..OfProposal::new(Method::Emptiness, Reason::Empty, Action::Delete)
+        ..OfProposal::new(Method::Emptiness, Action::Delete)
     };
     plan.propose(chosen, of);
 }

@@ -43,6 +43,6 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), Ke
         false => Action::Replace(outcome.new_claims.clone()),
     };
     let chosen = Chosen { subjects: vec![subject], moving: vec![moving], outcome };
-    plan.propose(chosen, OfProposal::new(Method::Rebalance, Reason::Drifted, action));
+    plan.propose(chosen, OfProposal::new(Method::Rebalance, action));
     Ok(())
 }

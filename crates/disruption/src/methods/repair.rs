@@ -48,10 +48,9 @@ pub(crate) fn run(plan: &mut Plan<'_, '_>) -> bool {
         }
     }
     plan.count_eligible(Method::Repair, eligible.len());
-    let ours = gates.pod_deletion_cost_management;
     eligible.sort_by(|(_, a, left), (_, b, right)| {
         let by_score = right.score.total_cmp(&left.score);
-        let by_cost = || a.disruption_cost(ours).total_cmp(&b.disruption_cost(ours));
+        let by_cost = || a.disruption_cost(view).total_cmp(&b.disruption_cost(view));
         by_score.then_with(by_cost).then_with(|| a.name().cmp(b.name()))
     });
     let mut found = false;
@@ -105,7 +104,7 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis: &Diag
             condition_reason: Arc::clone(&diagnosis.reason),
             grace: diagnosis.grace,
         };
-        plan.propose_reboot(subject, OfProposal::new(Method::Repair, Reason::Unhealthy, action));
+        plan.propose_reboot(subject, OfProposal::new(Method::Repair, action));
         return Ok(());
     }
     let Some(pool) = subject.pool() else { return Err(KeepReason::NoPool) };
@@ -173,7 +172,7 @@ fn propose<'a>(
     let own = subject.claim.node.termination_grace_period.map(SignedDuration::from);
     // Without a deadline in the policy the claim's own counts from its deletion anyway.
     let bound = diagnosis.grace.map(|grace| own.map_or(grace, |own| own.min(grace)));
-    plan.propose(chosen, OfProposal { bound, ..OfProposal::new(Method::Repair, Reason::Unhealthy, action) });
+    plan.propose(chosen, OfProposal { bound, ..OfProposal::new(Method::Repair, action) });
 }
 
 /// How many nodes of each pool are sick, however long.

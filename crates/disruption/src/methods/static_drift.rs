@@ -64,6 +64,6 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), Ke
     let outcome = Outcome { lands_on: Vec::new(), new_claims: vec![replacement] };
     let action = Action::Replace(outcome.new_claims.clone());
     let chosen = Chosen { subjects: vec![subject], moving: vec![plan.context.moving(subject)], outcome };
-    plan.propose(chosen, OfProposal::new(Method::StaticDrift, Reason::Drifted, action));
+    plan.propose(chosen, OfProposal::new(Method::StaticDrift, action));
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::proposal::OfProposal;
 use crate::statics::pool_requirements;
 use crate::subject::Subject;
 use crate::what_if::Outcome;
-use crate::{Action, KeepReason, Method, Reason, TerminateFirst};
+use crate::{Action, KeepReason, Method, TerminateFirst};
 
 /// A drifted node whose pods have no place, but would have one in the reservation slot that it holds.
 pub(crate) fn drift<'a>(
@@ -100,10 +100,9 @@ fn pool_can_refill(subject: &Subject<'_>) -> bool {
 }
 
 fn propose<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, method: Method, why: TerminateFirst) {
-    let reason = if method == Method::Repair { Reason::Unhealthy } else { Reason::Drifted };
     let moving = vec![plan.context.moving(subject)];
     let chosen = Chosen { subjects: vec![subject], moving, outcome: Outcome::default() };
-    plan.propose(chosen, OfProposal::new(method, reason, Action::TerminateFirst(why)));
+    plan.propose(chosen, OfProposal::new(method, Action::TerminateFirst(why)));
 }
 
 /// The reservation that the node holds a slot of, if it is still offered: once the node is gone, it has one more.

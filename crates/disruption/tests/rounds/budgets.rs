@@ -48,6 +48,13 @@ fn case_3_a_budget_that_cannot_be_read_stops_its_own_reasons() {
     assert_eq!(allowed(text, Reason::Empty), Allowance::AtMost(0));
     assert_eq!(allowed(text, Reason::Drifted), Allowance::Unlimited);
     check_nodes(text, "a budget_spent");
+    // One that names no reason stops them all.
+    for broken in ["1000a%", "5@@wrongly/1h"] {
+        let text = format!("type small\npool p budget={broken}\nnode a pool=p");
+        for reason in Reason::ALL {
+            assert_eq!(allowed(&text, reason), Allowance::AtMost(0), "{broken} {reason}");
+        }
+    }
 }
 
 /// A second node of the pool was taken five seconds after the first, whose replacement was still starting.
@@ -85,7 +92,22 @@ fn case_4_shares_round_up_and_what_goes_or_is_broken_counts() {
     assert_eq!(left(&none_left, Reason::Drifted), Allowance::AtMost(0));
 }
 
-/// Cases 5 to 8: as the schedules of `kerf-model` say, in UTC.
+#[test]
+fn cases_5_to_7_windows_are_in_utc_and_last_as_long_as_they_say() {
+    let at = |now: &str, budget: &str| {
+        let text = format!("now {now}\ntype small\npool p after=Never budget=0@{budget}\nnode a pool=p");
+        allowed(&text, Reason::Empty) == Allowance::AtMost(0)
+    };
+    assert!(!at("2026-06-17T00:00:00+01:00", "@daily/30m"), "midnight an hour to the east");
+    assert!(at("2026-06-17T00:00:00Z", "@daily/30m"));
+    assert!(at("2026-01-01T12:00:00Z", "@yearly/24h"));
+    assert!(!at("2026-01-02T00:00:00Z", "@yearly/24h"));
+    for hour in 0..24 {
+        assert!(at(&format!("2026-06-17T{hour:02}:30:00Z"), "@daily/48h"), "{hour}");
+    }
+}
+
+/// As the schedules of `kerf-model` say, in UTC.
 #[test]
 fn case_8_a_window_is_open_from_its_hit_to_just_before_its_end() {
     for (now, active) in [("00:00:00", false), ("06:30:00", true), ("12:29:59", true), ("12:30:00", false)] {
@@ -108,7 +130,7 @@ fn case_9_a_range_that_wraps_is_no_schedule() {
     check_nodes("type small\npool p budget=5@0_0_*_*_tue-mon/1h\nnode a pool=p", "a budget_spent");
 }
 
-/// Case 10: the reference calls an impossible schedule always active; here it never is (and admission refuses it).
+/// Case 10: the reference calls an impossible schedule always active; here it never is (and `kerf validate` warns).
 #[test]
 fn case_10_a_schedule_that_never_happens_limits_nothing() {
     check_nodes("type small\npool p budget=0@0_0_31_2_*/1h\nnode a pool=p", "a go emptiness");
@@ -125,7 +147,7 @@ fn case_11_nodes_that_do_not_count_are_in_neither_number() {
     assert_eq!((using.nodes, using.consuming), (4, 0));
 }
 
-/// Cases 12 and 13 are the API's: a budget list that is written empty limits nothing, an absent one is 10 %.
+/// That an absent list is 10 %, and case 13, are the API's.
 #[test]
 fn case_12_an_empty_list_of_budgets_limits_nothing() {
     let text = "type small\npool p budget=-\nnode a pool=p";

@@ -1,6 +1,8 @@
 //! Cases 14 to 24: which nodes may be chosen at all.
 
-use crate::fixture::{Fixture, check, check_nodes};
+use kerf_model::effect::EventKind;
+
+use crate::fixture::{Fixture, check, check_nodes, told};
 
 const BASE: &str = "type small cpu=4 price=0.10
     type large cpu=16 price=0.80
@@ -147,7 +149,10 @@ fn case_22_what_is_not_whole_or_spoken_for_is_no_candidate() {
 fn case_23_without_type_zone_or_capacity_type_a_node_is_not_consolidated_but_may_drift_or_be_empty() {
     for (word, reason) in [("type=gone", "unknown_type"), ("zone=-", "no_zone"), ("kind=-", "no_capacity_type")] {
         let node = |words: &str| format!("{BASE}\nnode a pool=p {word} {words}\n");
-        check_nodes(&format!("{}pod web on=a cpu=1", node("")), &format!("a {reason}"));
+        let busy = format!("{}pod web on=a cpu=1", node(""));
+        check_nodes(&busy, &format!("a {reason}"));
+        let expected = [(EventKind::Node, "Unconsolidatable"), (EventKind::NodeClaim, "Unconsolidatable")];
+        assert_eq!(told(&Fixture::read(&busy).decide(), "a"), expected);
         check_nodes(&format!("{}pod web on=a cpu=1", node("drifted")), "a go drift");
         check_nodes(&node(""), "a go emptiness");
     }
@@ -171,6 +176,36 @@ fn case_24_what_a_pod_costs_decides_whether_its_node_is_empty() {
     assert!(!is_empty("deletion-cost", "annotation:deletion-cost=-134217728"), "then it is ours, and says nothing");
     assert!(!is_empty("", "annotation:deletion-cost=-2147483648"), "left over from the gate");
     assert!(is_empty("", "annotation:disruption-cost=-2147483648"));
+}
+
+/// Sheet 03 §3: what keeps a node from being a candidate is told on the node and on its claim, and names what it is.
+#[test]
+fn what_blocks_a_node_is_told_with_its_name() {
+    let message = |text: &str| {
+        let round = Fixture::read(text).decide();
+        let blocked = told(&round, "a").into_iter().filter(|(_, reason)| *reason == "DisruptionBlocked").count();
+        assert!(blocked > 0, "{text}: {:?}", round.events);
+        let event = round.events.iter().find(|event| event.reason == "DisruptionBlocked").unwrap();
+        assert_eq!(event.interval.as_mins(), 2);
+        event.message.clone()
+    };
+    let with = |node: &str, more: &str| format!("type small\npool p\nnode a pool=p {node}\n{more}");
+    let pod = "pod x on=a cpu=1 label:app=web";
+    for (text, named) in [
+        (with("annotation:do-not-disrupt=true", ""), "karpenter.sh/do-not-disrupt"),
+        (with("", "pod x on=a cpu=1 protected"), "default/x"),
+        (with("", &format!("{pod}\npdb web allowed=0 select:app=web")), "default/web"),
+        (
+            with("", &format!("{pod}\npdb one allowed=1 select:app=web\npdb two allowed=1 select:app=web")),
+            "default/two",
+        ),
+        (with("nominated", ""), "pending pod"),
+        (with("uninitialized", ""), "not initialized"),
+        ("type small\npool p\nnode a pool=nowhere".to_owned(), "nowhere"),
+        (with("", "window night action=Consolidation"), "night"),
+    ] {
+        assert!(message(&text).contains(named), "{named:?} in {:?}", message(&text));
+    }
 }
 
 /// "Do better" 14.

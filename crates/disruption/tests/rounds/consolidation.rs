@@ -1,9 +1,11 @@
 //! Cases 56 to 71 and 76: what is worth a move.
 
-use crate::fixture::{Fixture, check, check_nodes, show};
-use kerf_disruption::Method;
+use crate::fixture::{Fixture, check, check_nodes, show, told};
+use kerf_disruption::{Method, View, decide};
+use kerf_model::effect::{Event, EventKind};
 use kerf_model::label::{self, capacity_type};
 use kerf_model::price::Price;
+use kerf_scheduling::{MinValuesPolicy, Options};
 
 #[test]
 fn case_56_a_large_node_with_a_small_pod_is_replaced_by_something_cheaper_as_spot() {
@@ -61,15 +63,18 @@ fn case_59_equal_is_not_cheaper() {
 
 #[test]
 fn case_60_cheaper_types_must_satisfy_min_values() {
-    check(
-        "type one cpu=4 price=0.10
+    let text = "type one cpu=4 price=0.10
          type two cpu=8 price=0.50
          type three cpu=16 price=0.90
          pool p require:type~3
          node a pool=p type=two cpu=8
-         pod web on=a cpu=3",
-        "a min_values",
-    );
+         pod web on=a cpu=3";
+    let round = check(text, "a min_values");
+    assert_eq!(told(&round, "a"), [(EventKind::Node, "Unconsolidatable"), (EventKind::NodeClaim, "Unconsolidatable")]);
+    // Best effort is for pods that have no place otherwise.
+    let fixture = Fixture::read(text);
+    let scheduling = Options { min_values: MinValuesPolicy::BestEffort, ..Options::default() };
+    assert_eq!(decide(&View { scheduling, ..fixture.view() }).verdicts["a"].label(), "min_values");
 }
 
 #[test]
@@ -88,25 +93,24 @@ fn case_63_of_two_nodes_of_the_cheapest_type_the_one_with_fewer_pods_goes() {
 
 #[test]
 fn case_64_a_replacement_of_a_type_that_goes_must_be_cheaper_than_keeping_that_node() {
-    let round = Fixture::read(
-        "settings compatible
-         type nano cpu=6 price=0.05
-         type small cpu=6 price=0.10
-         type twoxl cpu=8 price=0.40
-         pool p
-         node a pool=p type=twoxl cpu=8 annotation:x=y
-         pod x on=a cpu=2
-         node b pool=p type=twoxl cpu=8
-         pod y on=b cpu=2
-         node c pool=p type=small cpu=2
-         pod z on=c cpu=2",
-    )
-    .decide();
-    for proposal in round.proposals.iter().filter(|own| own.method == Method::MultiNode) {
-        for claim in proposal.replacements() {
-            assert!(claim.options.iter().all(|option| &*option.instance_type != "small"), "{}", show(&round));
-        }
-    }
+    let text = |nano: &str| {
+        format!(
+            "settings compatible
+             {nano}
+             type small cpu=6 price=0.10
+             type twoxl cpu=8 price=0.40
+             pool p
+             node a pool=p type=twoxl cpu=2
+             pod x on=a cpu=2
+             node b pool=p type=twoxl cpu=2
+             pod y on=b cpu=2
+             node c pool=p type=small cpu=2
+             pod z on=c cpu=2"
+        )
+    };
+    check(&text("type nano cpu=6 price=0.05"), "multi_node_consolidation replace a b c -> nano");
+    // Nothing is cheaper than the small one that is there: it stays, and the other two become one beside it.
+    check(&text(""), "multi_node_consolidation replace a b -> small\nc not_examined");
 }
 
 /// What saves most per pod that moves goes first; what the other saves may be more when that is done.
@@ -271,16 +275,22 @@ fn case_70_and_71_nodes_of_others_are_destinations_and_pods_without_owner_move_t
 
 #[test]
 fn case_76_an_open_reservation_is_used() {
-    let round = check(
-        "type small cpu=4 price=0.10 zone=a kind=on-demand,reserved slots=1
-         pool p
-         node a pool=p cpu=4
-         pod web on=a cpu=3",
-        "single_node_consolidation replace a -> small",
-    );
-    let claim = &round.proposals[0].replacements()[0];
-    assert_eq!(claim.requirements().get(label::CAPACITY_TYPE).unwrap().values(), [capacity_type::RESERVED.into()]);
-    assert_eq!(claim.reservations().len(), 1);
+    let text = |kind: &str, slots: &str| {
+        format!(
+            "type small cpu=4 price=0.10 zone=a kind=on-demand,spot,reserved slots={slots}
+             pool p
+             node a pool=p cpu=4 kind={kind}
+             pod web on=a cpu=3"
+        )
+    };
+    for kind in ["on-demand", "spot"] {
+        let round = check(&text(kind, "1"), "single_node_consolidation replace a -> small");
+        let claim = &round.proposals[0].replacements()[0];
+        assert_eq!(claim.requirements().get(label::CAPACITY_TYPE).unwrap().values(), [capacity_type::RESERVED.into()]);
+        assert_eq!(claim.requirements().get(label::RESERVATION_ID).unwrap().values(), ["r1".into()]);
+    }
+    // Sheet 08 S1: a full one is no price to compare with.
+    check(&text("spot", "0"), "a spot_to_spot_disabled");
 }
 
 /// Three underutilised nodes into one: the reference's prefix search finds it too.
@@ -384,6 +394,70 @@ fn case_78_a_balanced_pool_refuses_moves_that_disrupt_more_than_they_save() {
     check_nodes(&text("Balanced"), "a below_score");
     check_nodes(&text("WhenEmptyOrUnderutilized"), "a go single_node_consolidation");
     check_nodes(&text("WhenEmpty"), "a only_when_empty");
+}
+
+/// Case 78: every Balanced pool that a node is taken from must agree, and other pools have no say.
+#[test]
+fn case_78_one_balanced_pool_can_refuse_a_move_of_several_and_other_pools_cannot() {
+    // Two nodes as one of another type that costs as much as each: a quarter of the cost of each pool is saved. One pod of
+    // two is half of a pool's disruption, three of four are more.
+    let text = |p: &str, q: &str, pods: &str| {
+        format!(
+            "type old cpu=4 price=1
+             type new cpu=8 price=1
+             pool p policy={p}
+             pool q policy={q}
+             node p1 pool=p type=old cpu=4
+             pod p1 on=p1 cpu=3
+             node p2 pool=p type=old cpu=4
+             pod p2 on=p2 cpu=4 protected
+             node q1 pool=q type=old cpu=4
+             pod q1 on=q1 {pods}
+             node q2 pool=q type=old cpu=4
+             pod q2 on=q2 cpu=4 protected"
+        )
+    };
+    let (balanced, always) = ("Balanced", "WhenEmptyOrUnderutilized");
+    let go = "p1 go multi_node_consolidation\nq1 go multi_node_consolidation";
+    check_nodes(&text(balanced, balanced, "cpu=3"), go);
+    check_nodes(&text(balanced, balanced, "cpu=1 x3"), "p1 no_cheaper\nq1 no_cheaper");
+    check_nodes(&text(balanced, always, "cpu=1 x3"), go);
+}
+
+/// Sheet 03 §14: a Balanced pool says what it has weighed, on the node that goes alone and of several on the pool.
+#[test]
+fn what_a_balanced_pool_approves_is_told_with_its_score() {
+    let told = |text: &str| {
+        let approved = |event: &Event| {
+            let target = &event.about.target.name.name;
+            (event.reason == "ConsolidationApproved")
+                .then(|| format!("{:?} {target}: {}", event.about.kind, event.message))
+        };
+        Fixture::read(text).decide().events.iter().filter_map(approved).collect::<Vec<_>>()
+    };
+    let alone = |policy: &str| {
+        format!(
+            "type small cpu=4 price=1
+             pool p policy={policy}
+             node a pool=p type=small cpu=4
+             pod web on=a cpu=1
+             node b pool=p type=small cpu=4 annotation:do-not-disrupt=true
+             pod db on=b cpu=1 x3"
+        )
+    };
+    // Half of the cost for one pod and one node of two nodes and four pods.
+    let text = "score 1.50, at least 0.50 is needed: saves 50.0 % of the pool's cost, disrupts 33.3 % of it";
+    assert_eq!(told(&alone("Balanced")), [format!("Node a: {text}"), format!("NodeClaim a: {text}")]);
+    assert!(told(&alone("WhenEmptyOrUnderutilized")).is_empty());
+    let together = "type old cpu=4 price=1
+        type new cpu=8 price=1
+        pool p policy=Balanced
+        node a pool=p type=old cpu=4
+        pod a on=a cpu=3
+        node b pool=p type=old cpu=4
+        pod b on=b cpu=3";
+    let told = told(together);
+    assert!(matches!(&told[..], [only] if only.starts_with("NodePool p: score 0.50, ")), "{told:?}");
 }
 
 /// "Do better" 16: a claim that is not launched yet holds up nothing but itself.

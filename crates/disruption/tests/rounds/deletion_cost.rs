@@ -42,4 +42,9 @@ fn nodes_with_other_pods_have_no_value() {
     assert_eq!(costs(&format!("{text} owner=Job")), "a -1");
     assert_eq!(costs(&format!("{text} owner=StatefulSet")), "a -");
     assert_eq!(costs(text), "a -");
+    assert_eq!(costs(&format!("{text} namespace=kube-system")), "a -1");
+    assert_eq!(costs(&format!("{text} owner=ReplicaSet").replace("node a pool=p", "node a pool=p type=gone")), "a -");
+    assert_eq!(costs(&format!("{text} owner=ReplicaSet protected")), "a -");
+    let fenced = "node a pool=p taint:karpenter.sh/disrupted:NoSchedule";
+    assert_eq!(costs(&format!("{text} owner=ReplicaSet").replace("node a pool=p", fenced)), "a -2147483648");
 }

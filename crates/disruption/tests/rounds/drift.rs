@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use kerf_disruption::{Method, Policy};
+use kerf_disruption::{Method, Policy, Running};
+use kerf_model::effect::EventKind;
 
-use crate::fixture::{Fixture, check, check_nodes, show};
+use crate::fixture::{Fixture, check, check_nodes, show, told};
 
 #[test]
 fn case_33_a_drifted_node_is_replaced_replacement_first() {
@@ -52,20 +53,25 @@ fn case_35_pods_may_need_several_new_nodes() {
 
 #[test]
 fn case_36_a_node_whose_pods_have_no_place_does_not_stop_the_others() {
-    check(
-        "settings compatible
-         type small cpu=2
+    let text = "type small cpu=2
          pool p no-consolidation
          node a pool=p cpu=5 drifted=3h
          pod web on=a cpu=5
          node b pool=p cpu=2 drifted=2h
          pod db on=b cpu=1
          node c pool=p cpu=2 drifted=1h
-         pod x on=c cpu=2",
+         pod x on=c cpu=2";
+    let round = check(
+        &format!("settings compatible\n{text}"),
         "drift replace b -> small
          a pods_have_no_place
          c not_examined",
     );
+    let expected = [(EventKind::Node, "DisruptionBlocked"), (EventKind::NodeClaim, "DisruptionBlocked")];
+    assert_eq!(told(&round, "a"), expected);
+    assert!(round.events[0].message.contains("default/web"), "{}", round.events[0].message);
+    let round = check(text, "drift replace b -> small\ndrift replace c -> small\na pods_have_no_place");
+    assert_eq!(told(&round, "a"), expected);
 }
 
 #[test]
@@ -93,7 +99,22 @@ fn case_39_drift_goes_on_in_parallel_up_to_the_budget() {
         .collect();
     let text = format!("type small cpu=4\npool p no-consolidation budget=30%\n{nodes}");
     assert_eq!(Fixture::read(&text).decide().proposals.len(), 3);
-    assert_eq!(Fixture::read(&format!("settings compatible\n{text}")).decide().proposals.len(), 1);
+    // Five passes of the reference's way, each with what the ones before it have started.
+    let mut fixture = Fixture::read(&format!("settings compatible\n{text}"));
+    let started: Vec<usize> = (0..5)
+        .map(|_| {
+            let proposals = fixture.decide().proposals;
+            fixture.memory.running.extend(proposals.iter().map(|proposal| Running {
+                id: proposal.id.clone(),
+                method: proposal.method,
+                reason: proposal.reason,
+                candidates: proposal.claims().cloned().collect(),
+                replacements: BTreeSet::new(),
+            }));
+            proposals.len()
+        })
+        .collect();
+    assert_eq!(started, [1, 1, 1, 0, 0]);
 }
 
 /// Seen on a real cluster: pods of one move took the room planned for the next, which then needed two nodes for one.
@@ -207,6 +228,36 @@ fn drift_leaves_consolidation_its_share_of_the_budget() {
     let round = compatible.decide();
     assert_eq!(round.proposals.len(), 1);
     assert_eq!(round.proposals[0].method, Method::Drift);
+}
+
+/// One disruption serves both, within the budget of consolidation, and only if it is cheaper.
+#[test]
+fn a_drifted_node_and_an_underused_one_become_one_new_node_in_one_command() {
+    let text = |pool: &str, price: &str| {
+        format!(
+            "type old cpu=4 price=0.20
+             type new cpu=8 price={price}
+             pool p {pool}
+             node d pool=p type=old cpu=4 drifted
+             pod d on=d cpu=3
+             node u pool=p type=old cpu=4
+             pod u on=u cpu=3"
+        )
+    };
+    check(&text("", "0.30"), "multi_node_consolidation replace d u -> new");
+    check(&text("", "0.40"), "drift replace d -> old,new\nu no_cheaper");
+    check(&text("budget=0:Underutilized", "0.30"), "drift replace d -> old,new\nu budget_spent");
+    check(&text("budget=0:Drifted", "0.30"), "multi_node_consolidation replace d u -> new");
+    // Where the pods of a drifted node fit elsewhere, nothing is launched for them.
+    check(
+        "type old cpu=4 price=0.20
+         pool p budget=-
+         node d pool=p type=old cpu=4 drifted
+         pod d on=d cpu=1
+         node u pool=p type=old cpu=4
+         pod u on=u cpu=2",
+        "single_node_consolidation delete d\nu destination",
+    );
 }
 
 /// A budget of one node is taken in turns.

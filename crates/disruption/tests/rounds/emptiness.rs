@@ -61,10 +61,12 @@ fn case_28_only_settled_nodes_of_pools_that_consolidate_go() {
          pool off no-consolidation
          node a pool=general pod-event=2m
          node b pool=general unsettled
+         node b2 pool=general consolidatable=False
          node c pool=never
          node d pool=off",
         "a not_settled
          b not_settled
+         b2 not_settled
          c consolidation_disabled
          d consolidation_disabled",
     );
@@ -88,9 +90,12 @@ fn case_30_a_node_that_gets_a_pod_during_the_hold_is_dropped_and_the_others_go()
     let approved = validate(proposal.clone(), &fixture.view()).unwrap();
     let left: Vec<_> = approved.proposal().claims().map(ToString::to_string).collect();
     assert_eq!(left, ["b"]);
+    let dropped: Vec<_> = approved.dropped().iter().map(|objection| objection.kind).collect();
+    assert_eq!(dropped, [ObjectionKind::Churn]);
     fixture.change("pod db on=b cpu=1");
     let withdrawn = validate(proposal, &fixture.view()).unwrap_err();
     assert_eq!(withdrawn.objection.kind, ObjectionKind::Churn);
+    assert_eq!(withdrawn.proposal.candidates.len(), 2, "as many as the counter is told");
 }
 
 #[test]

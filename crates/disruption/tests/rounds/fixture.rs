@@ -24,6 +24,7 @@ use kerf_model::cloud::{RepairAction, RepairPolicy};
 use kerf_model::cluster::*;
 use kerf_model::cron::{Dialect, Schedule};
 use kerf_model::duration::{GoDuration, NillableDuration};
+use kerf_model::effect::EventKind;
 use kerf_model::label::{self, LabelRules, annotation};
 use kerf_model::maintenance::{self, MaintenanceWindow};
 use kerf_model::node_pool::*;
@@ -68,6 +69,12 @@ pub fn check_nodes(text: &str, expected: &str) {
         let (node, _) = line.split_once(' ').unwrap();
         assert_eq!(judged(&round, node), line, "\n{}\n{}", show(&round), round.verdicts[node]);
     }
+}
+
+/// The reasons of the events about the node and its claim, with the kind of the object, by name.
+pub fn told(round: &Round, node: &str) -> Vec<(EventKind, &'static str)> {
+    let own = round.events.iter().filter(|event| &*event.about.target.name.name == node);
+    own.map(|event| (event.about.kind, event.reason)).collect()
 }
 
 pub fn judged(round: &Round, node: &str) -> String {
@@ -328,7 +335,7 @@ impl<'t> Line<'t> {
                 let name = ObjectName::new(namespace, self.name);
                 vec![Change::DisruptionBudget(name, Some(Arc::new(self.pdb(namespace, now))))]
             }
-            "window" => vec![Change::MaintenanceWindow(cluster_wide, Some(Arc::new(self.window())))],
+            "window" => vec![Change::MaintenanceWindow(cluster_wide, Some(Arc::new(self.stored_window(now))))],
             "type" | "now" | "settings" | "backoff" => Vec::new(),
             other => panic!("unknown kind {other}"),
         }
@@ -399,6 +406,7 @@ impl<'t> Line<'t> {
                 available: !self.has("soldout") && !self.all("soldout").any(|out| out == zone),
                 reservation_capacity: (kind == "reserved")
                     .then(|| self.value("slots").map_or(0, |n| n.parse().unwrap())),
+                overrides: None,
             }
         };
         let offerings = zones.iter().flat_map(|zone| kinds.iter().map(move |kind| (*zone, *kind)));
@@ -498,7 +506,8 @@ impl<'t> Line<'t> {
             conditions.push(condition("Initialized", ConditionStatus::True, initialized_at));
         }
         if !self.has("unsettled") && self.value("pod-event").is_none() {
-            conditions.push(condition("Consolidatable", ConditionStatus::True, initialized_at));
+            let status = self.value("consolidatable").map_or(ConditionStatus::True, |text| text.parse().unwrap());
+            conditions.push(condition("Consolidatable", status, initialized_at));
         }
         if let Some(since) = self.ago("drifted", now) {
             conditions.push(condition("Drifted", ConditionStatus::True, since));
@@ -643,6 +652,11 @@ impl<'t> Line<'t> {
             never_allows: self.has("never"),
             always_allows_unhealthy: self.has("always-allow"),
         }
+    }
+
+    fn stored_window(&self, now: Timestamp) -> StoredWindow {
+        let (meta, status) = (self.meta(self.name, "", now), WindowStatus::default());
+        StoredWindow { meta, spec: self.window(), problem: None, status }
     }
 
     fn window(&self) -> MaintenanceWindow {

@@ -10,6 +10,7 @@ mod deletion_cost;
 mod drift;
 mod emptiness;
 mod fixture;
+mod memo;
 mod property;
 mod repair;
 mod spot;

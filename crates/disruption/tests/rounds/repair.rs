@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use kerf_disruption::{Action, InvalidPolicies, RepairPolicies, Round};
+use kerf_model::effect::EventKind;
 
-use crate::fixture::{Fixture, check_nodes, judged, repair_policies};
+use crate::fixture::{Fixture, check_nodes, judged, repair_policies, show_proposal, told};
 
 const OTHERS: &str = "node o1 pool=p\nnode o2 pool=p\nnode o3 pool=p\nnode o4 pool=p\n";
 
@@ -28,6 +29,45 @@ fn action(words: &str) -> String {
             format!("replace {}", secs(proposal.candidates[0].bound))
         }
     }
+}
+
+/// The score of D4, as the order in which a budget of one is spent: `a` beside a node with Ready=False since so long.
+#[track_caller]
+fn check_first(words: &str, other_minutes: u32, is_first: bool) {
+    let healthy: String = (0..10).map(|at| format!("node h{at} pool=p\n")).collect();
+    let text = format!(
+        "settings repair\ntype small\npool p after=Never budget=1\n{healthy}node a pool=p {words}\nnode z pool=p sick:Ready=False/Kubelet/{other_minutes}m"
+    );
+    let round = Fixture::read(&text).decide();
+    assert_eq!(judged(&round, "a") == "a go repair", is_first, "{words} {other_minutes}");
+}
+
+/// Ready=False scores 0 after ten minutes and one more with every half an hour; of equals the first name goes first.
+#[test]
+fn urgency_is_the_rank_of_the_priority_and_the_time_waited() {
+    for (words, score) in [
+        ("sick:Ready=False/Kubelet/70m", 2.0),
+        ("sick:GPU=False/Xid79/5m", 2.0),
+        ("sick:GPU=False/ECC/10m", 0.0),
+        ("sick:GPU=False/Xid79/20m sick:Kernel=True/Panic/20m", 2.5),
+        ("sick:GPU=False/Xid79/20m sick:Ready=False/Kubelet/20m", 2.5),
+        ("sick:GPU=False/Xid79/23m rebooting=5m", 2.0),
+    ] {
+        let as_urgent = 10 + (score * 30.0) as u32;
+        check_first(words, as_urgent, true);
+        check_first(words, as_urgent + 1, false);
+    }
+}
+
+/// D5: of nodes that are as urgent the one with less to disrupt, and then the name.
+#[test]
+fn of_equally_sick_nodes_the_one_that_disturbs_less_goes_first() {
+    let sick = "sick:Ready=False/Kubelet/20m";
+    let healthy: String = (0..10).map(|at| format!("node h{at} pool=p\n")).collect();
+    let text = format!(
+        "settings repair\ntype small\npool p after=Never budget=1\n{healthy}node a pool=p {sick}\npod x on=a cpu=1 x2\nnode b pool=p {sick}\npod y on=b cpu=1\nnode c pool=p {sick}\npod z on=c cpu=1"
+    );
+    check_nodes(&text, "b go repair\na budget_spent\nc budget_spent");
 }
 
 /// The vectors of D4.
@@ -109,7 +149,20 @@ fn a_sick_node_may_be_left_alone_and_blockers_need_a_deadline() {
     check_nodes(&with(&format!("{sick} uninitialized")), "a go repair");
     check_nodes(&with(&format!("{sick} unregistered")), "a not_registered");
     let blocked = |words: &str| format!("{}pod x on=a cpu=1 protected", with(words));
-    check_nodes(&blocked(sick), "a repair_needs_deadline");
+    for (text, reason) in [
+        (with(&format!("{sick} annotation:karpenter.sh/do-not-repair=true")), "do_not_repair"),
+        (blocked(sick), "repair_needs_deadline"),
+        (with(sick).replace("node a pool=p", "node a"), "no_pool"),
+        // Its pods have no place, and a sick node is not one that is merely too dear.
+        (format!("{}pod x on=a cpu=5", with(sick)), "pods_have_no_place"),
+    ] {
+        check_nodes(&text, &format!("a {reason}"));
+        let blocked = [(EventKind::Node, "DisruptionBlocked"), (EventKind::NodeClaim, "DisruptionBlocked")];
+        assert_eq!(told(&Fixture::read(&text).decide(), "a"), blocked, "{reason}");
+    }
+    let not_yet = with("sick:Ready=False/Kubelet/9m annotation:karpenter.sh/do-not-repair=true");
+    assert!(told(&Fixture::read(&not_yet).decide(), "a").is_empty(), "only once it would be repaired");
+    check_nodes(&with(&format!("{sick} annotation:karpenter.sh/do-not-repair=yes")), "a go repair");
     check_nodes(&blocked(&format!("{sick} tgp=5m")), "a go repair");
     check_nodes(&blocked("sick:Kernel=True/Panic/20m"), "a go repair");
 }
@@ -121,6 +174,28 @@ fn after_two_reboots_in_a_day_a_node_is_replaced() {
     assert_eq!(action("sick:GPU=False/Xid79/20m reboots=1h,2h"), "replace 60");
     assert_eq!(action("sick:GPU=False/Xid79/20m reboots=1h,25h"), "reboot GPU 60");
     assert_eq!(action("sick:Kernel=True/Panic/20m tgp=5m"), "replace 0", "the shorter of the two");
+    assert_eq!(action("sick:GPU=False/Xid79/20m sick:Ready=False/Kubelet/20m tgp=30s"), "replace 30");
+    assert_eq!(action("sick:Ready=False/Kubelet/20m tgp=5m"), "replace -", "a policy without one adds none");
+}
+
+/// D1: no hold. D5: a node that is not initialised does not count, and needs no budget.
+#[test]
+fn repair_does_not_wait_and_needs_budget_only_for_nodes_that_count() {
+    let sick = "sick:Ready=False/Kubelet/20m";
+    assert!(decide(sick).proposals[0].hold.is_zero());
+    let spent = |words: &str| with(words).replace("after=Never", "after=Never budget=0");
+    check_nodes(&spent(sick), "a budget_spent");
+    check_nodes(&spent(&format!("{sick} uninitialized")), "a go repair");
+}
+
+/// D7: a static pool that is too large shrinks first, and is then replaced one for one.
+#[test]
+fn a_sick_node_of_a_static_pool_gets_one_replacement_within_its_size() {
+    let text =
+        |replicas: u32| with("sick:Ready=False/Kubelet/20m").replace("after=Never", &format!("replicas={replicas}"));
+    check_nodes(&text(4), "a static_scales_down");
+    let round = Fixture::read(&text(5)).decide();
+    assert_eq!(show_proposal(&round.proposals[0]), "repair replace a -> small");
 }
 
 #[test]

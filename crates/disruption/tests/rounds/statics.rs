@@ -1,5 +1,7 @@
 //! Cases 52, 53 and 55, and terminate-first (sheet 08 D9).
 
+use kerf_disruption::{Action, Round};
+
 use crate::fixture::{Fixture, check, check_nodes, show_proposal};
 
 fn drifted(pool: &str, count: usize) -> String {
@@ -48,7 +50,21 @@ fn a_static_pool_at_its_limit_lets_go_first_if_it_may() {
     check(text, "a static_at_limit\nb static_pool");
     let round = Fixture::read(text).decide();
     assert!(round.events.iter().any(|event| event.reason == "DisruptionBlocked"), "told also with the gate off");
-    check(&format!("settings terminate-first\n{text}"), "static_drift terminate-first a\nb static_pool");
+    let round = check(&format!("settings terminate-first\n{text}"), "static_drift terminate-first a\nb static_pool");
+    assert_eq!(why(&round), "static-at-limit");
+    // A pool that cannot refill keeps its node.
+    for broken in ["notready", "deleting"] {
+        let text = text.replace("limit:nodes=2", &format!("limit:nodes=2 {broken}"));
+        check(&format!("settings terminate-first\n{text}"), "a static_at_limit\nb static_pool");
+    }
+}
+
+/// The metric label of the first proposal.
+fn why(round: &Round) -> &'static str {
+    match &round.proposals[0].action {
+        Action::TerminateFirst(why) => why.label(),
+        other => panic!("{}", other.label()),
+    }
 }
 
 #[test]
@@ -57,8 +73,10 @@ fn a_node_that_holds_the_last_reserved_slot_goes_first_if_it_may() {
          pool p no-consolidation
          node a pool=p cpu=4 kind=reserved drifted
          pod web on=a cpu=3";
-    check(text, "a pods_have_no_place");
-    check(&format!("settings terminate-first\n{text}"), "drift terminate-first a");
+    let round = check(text, "a pods_have_no_place");
+    assert!(round.events.iter().any(|event| event.reason == "DisruptionBlocked"));
+    let round = check(&format!("settings terminate-first\n{text}"), "drift terminate-first a");
+    assert_eq!(why(&round), "no-reserved-capacity");
 }
 
 /// Sheet 08 D9 (c): a static pool that can only be launched from reservations that are full.
@@ -69,7 +87,8 @@ fn a_static_pool_of_full_reservations_lets_go_first_if_it_may() {
          node a pool=s kind=reserved drifted
          node b pool=s kind=reserved";
     check(text, "a no_instance_types\nb static_pool");
-    check(&format!("settings terminate-first\n{text}"), "static_drift terminate-first a\nb static_pool");
+    let round = check(&format!("settings terminate-first\n{text}"), "static_drift terminate-first a\nb static_pool");
+    assert_eq!(why(&round), "no-reserved-capacity");
     // With a slot to spare it is replaced first.
     let spare = text.replace("slots=0", "slots=1");
     check(&format!("settings terminate-first\n{spare}"), "static_drift replace a -> small\nb static_pool");

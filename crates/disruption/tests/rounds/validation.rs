@@ -1,8 +1,8 @@
 //! Cases 72 and 73: what the hold is for.
 
-use kerf_disruption::{ObjectionKind, Proposal, validate};
+use kerf_disruption::{Memory, Method, ObjectionKind, Proposal, View, decide, validate};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, judged, show_proposal};
 
 const CLUSTER: &str = "type small cpu=4 price=0.10
     type large cpu=16 price=0.80
@@ -44,6 +44,43 @@ fn case_72_what_comes_up_during_the_hold_stops_a_replacement() {
     check_withdrawn("pod more on=a cpu=8", ObjectionKind::Scheduling);
     check_withdrawn("node b pool=p cpu=4", ObjectionKind::Scheduling);
     check_withdrawn("window w action=Consolidation", ObjectionKind::Window);
+    // What was to be launched is not offered any more.
+    let (mut fixture, proposal) = held(CLUSTER);
+    let without = CLUSTER.replace("type small cpu=4 price=0.10", "type other cpu=4 price=0.10");
+    fixture.types = Fixture::read(&without).types;
+    let withdrawn = validate(proposal, &fixture.view()).unwrap_err();
+    assert_eq!(withdrawn.objection.kind, ObjectionKind::Scheduling);
+}
+
+/// It went ahead with what was cheapest when it was proposed.
+#[test]
+fn a_proposal_that_has_waited_is_carried_out_as_it_would_be_decided_now() {
+    let (mut fixture, proposal) = held(CLUSTER);
+    assert_eq!(show_proposal(&proposal), "single_node_consolidation replace a -> small");
+    fixture.types = Fixture::read(&format!("type tiny cpu=4 price=0.04\n{CLUSTER}")).types;
+    let approved = validate(proposal.clone(), &fixture.view()).unwrap();
+    assert_eq!(show_proposal(approved.proposal()), "single_node_consolidation replace a -> tiny,small");
+    assert_eq!(approved.proposal().savings.unwrap().to_string(), "0.76");
+    assert_eq!(approved.proposal().id, proposal.id);
+}
+
+/// The round of this moment would take both nodes at once and save more for it. Still the one that has waited goes: the
+/// next round finds what is left to do, and nobody waits for ever.
+#[test]
+fn a_better_move_that_needs_other_nodes_does_not_stop_one_that_has_waited() {
+    let (mut fixture, proposal) = held(
+        "type small cpu=4 price=0.10
+         type large cpu=12 price=0.15
+         type huge cpu=16 price=0.80
+         pool p
+         node a pool=p type=huge cpu=8
+         pod x on=a cpu=4",
+    );
+    fixture.change("node b pool=p type=huge cpu=8\npod y on=b cpu=8");
+    let anew = decide(&View { memory: &Memory::default(), ..fixture.view() });
+    assert_eq!(anew.proposals[0].candidates.len(), 2, "both together");
+    let approved = validate(proposal, &fixture.view()).unwrap();
+    assert_eq!(approved.proposal().claims().map(ToString::to_string).collect::<Vec<_>>(), ["a"]);
 }
 
 #[test]
@@ -63,4 +100,22 @@ fn case_73_a_set_that_is_withdrawn_leaves_its_nodes_to_the_next_round() {
     fixture.change("pod late on=a cpu=1 protected");
     let approved = validate(proposal, &fixture.view()).unwrap();
     assert_eq!(approved.proposal().claims().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
+
+    // A replacement of several falls as a whole, and the next look takes what is left alone.
+    let (mut fixture, proposal) = held(
+        "type small cpu=4 price=0.10
+         type large cpu=16 price=0.15
+         type huge cpu=16 price=0.80
+         pool p
+         node a pool=p type=huge cpu=8
+         pod x on=a cpu=8
+         node b pool=p type=huge cpu=4
+         pod y on=b cpu=4",
+    );
+    assert_eq!((proposal.method, proposal.candidates.len()), (Method::MultiNode, 2));
+    fixture.change("pod late on=a cpu=1 protected");
+    let withdrawn = validate(proposal, &fixture.view()).unwrap_err();
+    assert_eq!(withdrawn.objection.kind, ObjectionKind::Churn);
+    fixture.memory.held.clear();
+    assert_eq!(judged(&fixture.decide(), "b"), "b go single_node_consolidation");
 }

@@ -38,8 +38,15 @@ fn case_87_outside_its_schedules_is_the_other_way_round() {
             "now 2026-11-18T{time}Z\ntype small\npool p\nwindow night action=Consolidation at=0_2_*_*_*/2h outside\nnode a pool=p"
         )
     };
-    check_nodes(&at("03:00:00"), "a go emptiness");
-    check_nodes(&at("12:00:00"), "a maintenance_window");
+    for (time, judged) in [
+        ("01:59:59", "maintenance_window"),
+        ("02:00:00", "go emptiness"),
+        ("03:59:59", "go emptiness"),
+        ("04:00:00", "maintenance_window"),
+        ("12:00:00", "maintenance_window"),
+    ] {
+        check_nodes(&at(time), &format!("a {judged}"));
+    }
 }
 
 /// Case 88: what cannot be read arrives as a window that is always active and names every action.

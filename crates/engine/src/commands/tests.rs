@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 use kerf_model::change::Change;
 use kerf_model::cluster::{
     ClaimStatus, Condition, ConditionStatus, Conditions, DoNotDisrupt, Node, ObjectMeta, ObjectName, Pod, PodPhase,
+    StoredWindow, WindowStatus,
 };
 use kerf_model::duration::NillableDuration;
+use kerf_model::maintenance::{Action, MaintenanceWindow};
 use kerf_model::node_pool::{NodeClassRef, NodeSpec};
 use kerf_model::requirement::Requirements;
 use kerf_model::resources::ResourceList;
@@ -278,6 +280,26 @@ fn a_replacement_proves_itself_for_a_moment_before_the_old_node_goes() {
     });
     assert_eq!(bed.look(), "");
     bed.now = later(since, PROVES_ITSELF);
+    assert_eq!(bed.look(), "delete a, delete b");
+}
+
+/// Sheet 03 case 89, end: what has begun is finished, whatever window opens meanwhile.
+#[test]
+fn a_window_that_opens_after_the_start_stops_nothing() {
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    assert_eq!(bed.look(), "create x");
+    let name = ObjectName::of_cluster("always");
+    let spec = MaintenanceWindow {
+        name: Arc::clone(&name.name),
+        schedules: Vec::new(),
+        outside_schedules: false,
+        actions: BTreeSet::from(Action::ALL),
+        selector: None,
+    };
+    let window = StoredWindow { meta: meta(name.clone()), spec, problem: None, status: WindowStatus::default() };
+    bed.snapshot.apply(Change::MaintenanceWindow(name, Some(Arc::new(window))));
+    bed.ready("x");
     assert_eq!(bed.look(), "delete a, delete b");
 }
 

@@ -3,7 +3,7 @@
 //! Whoever made the claim kept them by what was to be seen then. A create that was late, or that was taken for lost and
 //! planned again under another name, comes on top of that.
 
-use kerf_model::cluster::{NodeClaim, condition_kind as kind};
+use kerf_model::cluster::{InstanceType, NodeClaim, condition_kind as kind};
 use kerf_model::label;
 use kerf_model::node_pool::NodePool;
 use kerf_model::quantity::{Notation, Quantity};
@@ -59,7 +59,7 @@ fn capacity(claim: &NodeClaim, pool: &NodePool, view: View<'_>) -> ResourceList 
             let named = claim.node.requirements.get(label::INSTANCE_TYPE);
             let types = view.types.get(&pool.name).into_iter().flat_map(|types| types.iter());
             let options = types.filter(|kind| named.is_some_and(|named| named.has(&kind.name)));
-            let most = options.map(|kind| kind.capacity.clone()).reduce(|most, one| most.max(&one));
+            let most = options.map(InstanceType::most_capacity).reduce(|most, one| most.max(&one));
             most.unwrap_or_else(|| claim.requests.clone())
         }
     };

@@ -8,7 +8,7 @@ use kerf_model::effect::{Effect, MetaPatch, NodePatch, Target};
 use kerf_model::label::{self, TERMINATION_FINALIZER};
 use kerf_model::taint::{Taint, merge};
 
-use super::ClaimDraft;
+use super::{ClaimDraft, hooks};
 use crate::events;
 use crate::steps::{Note, Steps};
 use crate::view::View;
@@ -40,13 +40,21 @@ pub fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
             return Steps::default();
         }
     };
-    if let Some(patch) = missing(claim, node) {
-        draft.conditions.set_unknown(kind::REGISTERED, "NodeNotSynced", "labels and taints are being put on the node");
-        let mut steps = Steps::default();
+    // A node that is marked has passed its hooks, maybe before a crash.
+    let waits = if is_marked(node) { None } else { hooks::step(draft, view) };
+    if let Some(patch) = missing(claim, node, waits.is_none()) {
+        if waits.is_none() {
+            let message = "labels and taints are being put on the node";
+            draft.conditions.set_unknown(kind::REGISTERED, "NodeNotSynced", message);
+        }
+        let mut steps = waits.unwrap_or_default();
         if !is_marked(node) && !node.has_taint(&Taint::unregistered()) {
             steps.act([events::unregistered_taint_missing(claim, node)]);
         }
         steps.act([Effect::PatchNode(Target::from(&node.meta), Box::new(patch))]);
+        return steps;
+    }
+    if let Some(steps) = waits {
         return steps;
     }
     draft.conditions.set_true(kind::REGISTERED);
@@ -54,24 +62,26 @@ pub fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     Steps { notes: vec![Note::Registered { claim: Target::from(&claim.meta) }], ..Steps::default() }
 }
 
-/// What the node lacks; `None` if nothing.
+/// What the node lacks; `None` if nothing. One that may not register yet keeps its taint.
 ///
 /// Once the label is on the node, the copying is done: what others changed since (a startup taint removed by its owner,
 /// above all) stays as they left it. The reference copies until the claim's condition is stored, and so puts back
 /// startup taints after a crash between the two.
-fn missing(claim: &NodeClaim, node: &Node) -> Option<NodePatch> {
+fn missing(claim: &NodeClaim, node: &Node, may_register: bool) -> Option<NodePatch> {
     let mut meta = MetaPatch { resource_version: Some(node.meta.resource_version.clone()), ..MetaPatch::default() };
     let mut taints = node.taints.clone();
     if !is_marked(node) {
         meta.labels = differing(&claim.meta.labels, &node.meta.labels);
         meta.annotations = differing(&claim.meta.annotations, &node.meta.annotations);
-        meta.labels.insert(Arc::from(label::REGISTERED), Some(Arc::from("true")));
+        if may_register {
+            meta.labels.insert(Arc::from(label::REGISTERED), Some(Arc::from("true")));
+        }
         // Set by providers whose machines bring their own taints.
         if node.meta.label(label::DO_NOT_SYNC_TAINTS) != Some("true") {
             taints = merge(&merge(&taints, &claim.node.taints), &claim.node.startup_taints);
         }
     }
-    taints.retain(|taint| !taint.is_same(&Taint::unregistered()));
+    taints.retain(|taint| !may_register || !taint.is_same(&Taint::unregistered()));
     if !node.meta.has_finalizer(TERMINATION_FINALIZER) {
         let ours = [Arc::from(TERMINATION_FINALIZER)];
         meta.finalizers = Some(node.meta.finalizers.iter().cloned().chain(ours).collect());

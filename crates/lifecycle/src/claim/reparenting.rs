@@ -18,6 +18,10 @@ use crate::pool::stamp;
 use crate::steps::Steps;
 use crate::view::View;
 
+/// What pools were called by, by the APIs before v1beta1. Whoever relabels nodes as their guides say means the same; once a
+/// node has the label it follows the pool, so that it does not move the node back later.
+const PROVISIONER: &str = "karpenter.sh/provisioner-name";
+
 /// Why a claim stays where it is, whatever the label says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
@@ -40,8 +44,7 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
         Err(obstacle) => return Steps::of(events::reparent_blocked(claim, &wanted, &obstacle)),
     };
     // The node first, the claim once it is seen: a node left with the old label would look like one moved back.
-    let mut behind =
-        view.snapshot.nodes_of(claim).filter(|node| node.meta.label(label::NODEPOOL) != Some(&wanted)).peekable();
+    let mut behind = view.snapshot.nodes_of(claim).filter(|node| !labels_to_write(node, &wanted).is_empty()).peekable();
     if behind.peek().is_some() {
         return Steps { effects: behind.map(|node| relabel(node, &wanted)).collect(), ..Steps::default() };
     }
@@ -58,8 +61,15 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     Steps::of(events::reparented(claim, &owner.name, &wanted))
 }
 
+fn labels_to_write(node: &Node, pool: &Arc<str>) -> Vec<&'static str> {
+    let is_other = |key: &str| node.meta.label(key) != Some(pool);
+    let legacy = node.meta.label(PROVISIONER).map(|_| PROVISIONER);
+    [Some(label::NODEPOOL), legacy].into_iter().flatten().filter(|key| is_other(key)).collect()
+}
+
 fn relabel(node: &Node, pool: &Arc<str>) -> Effect {
-    let labels = BTreeMap::from([(Arc::from(label::NODEPOOL), Some(pool.clone()))]);
+    let keys = labels_to_write(node, pool);
+    let labels: BTreeMap<_, _> = keys.into_iter().map(|key| (Arc::from(key), Some(pool.clone()))).collect();
     let patch = NodePatch { meta: MetaPatch { labels, ..MetaPatch::default() }, ..NodePatch::default() };
     Effect::PatchNode(Target::from(&node.meta), Box::new(patch))
 }
@@ -68,9 +78,9 @@ fn relabel(node: &Node, pool: &Arc<str>) -> Effect {
 fn wanted_pool(claim: &NodeClaim, owner: &Owner, view: View<'_>) -> Option<Arc<str>> {
     let registered = |node: &&Arc<Node>| node.meta.label(label::REGISTERED) == Some("true");
     let on_nodes =
-        view.snapshot.nodes_of(claim).filter(registered).filter_map(|node| node.meta.labels.get(label::NODEPOOL));
-    let mut named = claim.meta.labels.get(label::NODEPOOL).into_iter().chain(on_nodes);
-    named.find(|name| **name != owner.name).cloned()
+        |key| view.snapshot.nodes_of(claim).filter(registered).filter_map(move |node| node.meta.labels.get(key));
+    let named = claim.meta.labels.get(label::NODEPOOL).into_iter().chain(on_nodes(label::NODEPOOL));
+    named.chain(on_nodes(PROVISIONER)).find(|name| **name != owner.name).cloned()
 }
 
 fn admitted<'a>(claim: &NodeClaim, owner: &Owner, wanted: &str, view: View<'a>) -> Result<&'a StoredPool, Obstacle> {

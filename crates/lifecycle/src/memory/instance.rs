@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::cloud::{CloudDrift, LaunchError, Launched, TerminateAnswer, UpdateAnswer};
+use kerf_model::cloud::{CloudDrift, HookReport, LaunchError, Launched, TerminateAnswer, UpdateAnswer};
 
 use super::{ANSWER_WITHIN, back_off};
 use crate::view::later;
@@ -64,6 +64,14 @@ pub(crate) struct DriftCheck {
     pub asked: Option<Timestamp>,
     /// The last answer. It is kept while it is asked again, and loses its time when something changes that it rests on.
     pub answer: Option<(Timestamp, Option<CloudDrift>)>,
+}
+
+/// What the provider's registration hooks say of a claim.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HookCheck {
+    /// The question that is not answered yet.
+    pub asked: Option<Timestamp>,
+    pub answer: Option<(Timestamp, HookReport)>,
 }
 
 /// Changes of a running instance or its node, in place of a new one.

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use kerf_model::cluster::{NodeClaim, Pod, StoredPool, condition_kind as kind};
+use kerf_model::cluster::{NodeClaim, StoredPool, condition_kind as kind, disruption_cost};
 use kerf_model::effect::Effect;
-use kerf_model::label::annotation;
 use kerf_model::node_pool::{NodePool, PoolSize};
 use kerf_model::quantity::Quantity;
 use kerf_model::resources::ResourceName;
@@ -101,21 +100,21 @@ fn suffix(uid: &str, slot: u64) -> String {
     letters
 }
 
-fn scale_down(mut claims: Vec<&NodeClaim>, wanted: usize, view: View<'_>) -> Steps {
+fn scale_down(claims: Vec<&NodeClaim>, wanted: usize, view: View<'_>) -> Steps {
     let mut steps = Steps::default();
-    claims.sort_by_cached_key(|claim| {
-        let (loss, cost) = loss(claim, view);
-        (loss, cost, claim.name().clone())
-    });
     let excess = claims.len().saturating_sub(wanted);
-    for claim in claims.into_iter().take(excess) {
+    let mut claims: Vec<_> = claims.into_iter().map(|claim| (loss(claim, view), claim)).collect();
+    claims.sort_by(|((a_loss, a_cost), a), ((b_loss, b_cost), b)| {
+        a_loss.cmp(b_loss).then(a_cost.total_cmp(b_cost)).then_with(|| a.name().cmp(b.name()))
+    });
+    for (_, claim) in claims.into_iter().take(excess) {
         steps.merge(give_up(claim, Cause::ScaledDown));
     }
     steps
 }
 
-/// What is lost with a claim, and what moving its pods costs, in thousandths of an ordinary pod.
-fn loss(claim: &NodeClaim, view: View<'_>) -> (Loss, i64) {
+/// What is lost with a claim, and what that costs its pods.
+fn loss(claim: &NodeClaim, view: View<'_>) -> (Loss, f64) {
     let pods = || view.snapshot.nodes_of(claim).flat_map(|node| view.snapshot.pods_on(node.name()));
     let loss = if claim.status.provider_id.is_none() {
         Loss::NotLaunched
@@ -126,24 +125,5 @@ fn loss(claim: &NodeClaim, view: View<'_>) -> (Loss, i64) {
     } else {
         Loss::Empty
     };
-    let cost: i64 = pods().filter(|pod| pod.is_reschedulable()).map(|pod| eviction_cost(pod)).sum();
-    (loss, cost.saturating_mul(remaining_permille(claim, view)) / 1_000)
-}
-
-/// `1 + cost / 2^27 + priority / 2^25`, between -10 and 10 (sheet 08 D10).
-fn eviction_cost(pod: &Pod) -> i64 {
-    let named = [annotation::DISRUPTION_COST, annotation::POD_DELETION_COST]
-        .into_iter()
-        .find_map(|key| pod.meta.annotation(key));
-    let cost = named.and_then(|text| text.parse::<i32>().ok()).unwrap_or(0);
-    let thousandths = 1_000 + ((i64::from(cost) * 1_000) >> 27) + ((i64::from(pod.priority) * 1_000) >> 25);
-    thousandths.clamp(-10_000, 10_000)
-}
-
-/// How much of its life a claim has before it.
-fn remaining_permille(claim: &NodeClaim, view: View<'_>) -> i64 {
-    let Some(lifetime) = claim.node.expire_after.duration() else { return 1_000 };
-    let left = i128::from(lifetime.as_nanos()) - view.now.duration_since(claim.meta.created).as_nanos();
-    let permille = left.saturating_mul(1_000).checked_div(i128::from(lifetime.as_nanos())).unwrap_or(0);
-    i64::try_from(permille.clamp(0, 1_000)).unwrap_or(0)
+    (loss, disruption_cost(claim, pods(), view.settings.manages_deletion_cost, view.now))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kerf_model::cloud::LaunchError;
 
-use crate::world::{World, check};
+use crate::world::{World, check, message};
 
 /// Launched, registered and initialised, with its node.
 const RUNNING: &str = "claim a id=i-1 launched registered initialized cond.ConsistentStateFound=True
@@ -240,6 +240,90 @@ fn two_nodes_of_one_instance_hold_registration_until_one_goes() {
     );
     world.apply("claim a id=i-1 created=12:00 launched cond.Registered=False/MultipleNodesFound@12:01\ngone node m");
     assert!(world.claim("a").starts_with("patch claim a: node=n Registered=True"));
+}
+
+/// Case 17.
+#[test]
+fn a_node_waits_for_its_hooks_and_keeps_the_taint() {
+    let claim = "claim a id=i-1 created=12:00 launched pool=p label.team=x startup=cni:NoExecute";
+    let mut world = World::new(claim);
+    world.settings.registration_hooks = true;
+    check(
+        &world.claim("a"),
+        "patch claim a: Registered=Unknown/NodeNotFound
+         wake 12:15:00",
+    );
+    world.apply("node n bare id=i-1 taint=karpenter.sh/unregistered:NoExecute");
+    check(
+        &world.claim("a"),
+        "run the hooks of a
+         patch node n: karpenter.kwok.sh/kwoknodeclass=default karpenter.sh/nodepool=p team=x \
+         finalizers=[karpenter.sh/termination] owners=[a] \
+         taints=[karpenter.sh/unregistered:NoExecute cni:NoExecute]
+         wake 12:01:00",
+    );
+    let node =
+        "node n id=i-1 owner=a pool=p label.team=x taint=karpenter.sh/unregistered:NoExecute taint=cni:NoExecute";
+    world.apply(node);
+    check(&world.claim("a"), "wake 12:01:00");
+    world.apply("now 12:00:10").hooks_ran("a", &["placement"], &[]);
+    check(
+        &world.claim("a"),
+        "patch claim a: Registered=Unknown/RegistrationHookPending
+         wake 12:00:15",
+    );
+    world.apply("now 12:00:15");
+    assert!(world.claim("a").starts_with("run the hooks of a\n"));
+    world.hooks_ran("a", &[], &[]);
+    check(
+        &world.claim("a"),
+        "patch node n: karpenter.sh/registered=true taints=[cni:NoExecute]
+         patch claim a: Registered=Unknown/NodeNotSynced
+         wake 12:15:00",
+    );
+}
+
+/// Case 17: the condition names all that are waited for.
+#[test]
+fn the_condition_names_the_hooks_that_are_waited_for() {
+    let mut world = World::new(
+        "claim a id=i-1 created=12:00 launched
+         node n id=i-1 owner=a taint=karpenter.sh/unregistered:NoExecute",
+    );
+    world.settings.registration_hooks = true;
+    world.hooks_ran("a", &["placement", "network"], &[]);
+    assert_eq!(message(&world.claim_steps("a"), "Registered"), "placement, network");
+}
+
+/// Case 18. The claim has the label before the node may register: a crash in between loses nothing.
+#[test]
+fn what_a_hook_adds_is_on_the_claim_and_then_on_the_node() {
+    let mut world = World::new(
+        "claim a id=i-1 created=12:00 launched
+         node n id=i-1 owner=a taint=karpenter.sh/unregistered:NoExecute",
+    );
+    world.settings.registration_hooks = true;
+    world.hooks_ran("a", &[], &[("rack", "7")]);
+    check(
+        &world.claim("a"),
+        "patch claim a: rack=7
+         wake 12:15:00",
+    );
+    world.apply("claim a id=i-1 created=12:00 launched label.rack=7");
+    check(
+        &world.claim("a"),
+        "patch node n: karpenter.sh/registered=true rack=7 taints=[]
+         patch claim a: Registered=Unknown/NodeNotSynced
+         wake 12:15:00",
+    );
+    world.apply("node n id=i-1 owner=a registered label.rack=7");
+    // The node is marked: what was asked before the crash is not asked again.
+    check(
+        &world.restart().claim("a"),
+        "patch claim a: node=n Registered=True
+         note a registered
+         wake 12:15:00",
+    );
 }
 
 /// Case 19.

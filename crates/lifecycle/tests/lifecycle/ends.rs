@@ -4,7 +4,7 @@ use kerf_model::change::Input;
 use kerf_model::cloud::TerminateAnswer;
 use kerf_model::cluster::condition_kind as kind;
 
-use crate::world::{World, check};
+use crate::world::{World, check, message};
 
 const CLAIM: &str = "claim a id=i-1 deleting=12:00 launched registered initialized";
 const NODE: &str = "node n id=i-1 registered initialized owner=a deleting=12:00 fenced";
@@ -239,14 +239,8 @@ fn the_condition_says_which_pods_block_and_what_happens_then() {
     let budget = kerf_model::effect::WriteError::BudgetRefused { message: "needs 2 healthy".into() };
     world.eviction_failed("x", budget);
     let steps = world.node_steps("n");
-    let message = steps.effects.iter().find_map(|effect| match effect {
-        kerf_model::effect::Effect::PatchClaim(_, patch) => {
-            patch.status.conditions.as_ref()?.get(kind::DRAINED).map(|drained| drained.message.to_string())
-        }
-        _ => None,
-    });
     assert_eq!(
-        message.unwrap(),
+        message(&steps, kind::DRAINED),
         "pod default/v is protected by karpenter.sh/do-not-disrupt; \
          pod default/w is protected until 2026-11-16T12:01:00Z; \
          pod default/x is held by a PodDisruptionBudget: needs 2 healthy; \

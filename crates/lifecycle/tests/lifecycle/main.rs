@@ -14,5 +14,6 @@ mod pools;
 mod reboots;
 mod render;
 mod reparenting;
+mod windows;
 mod words;
 mod world;

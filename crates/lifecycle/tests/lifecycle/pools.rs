@@ -143,7 +143,7 @@ fn a_pool_that_is_switched_off_says_so() {
     check(&world(&format!("{POOL} cond.Disabled=True")).pool("p"), "patch pool p: Disabled=False/Enabled");
 }
 
-/// Case 61.
+/// Case 61; case 88 of sheet 02: what leaves is taken off once, however often that is said.
 #[test]
 fn a_starting_node_counts_as_promised_and_a_leaving_one_not_at_all() {
     let sum = |cluster: &str| world(cluster).pool("p");
@@ -153,6 +153,14 @@ fn a_starting_node_counts_as_promised_and_a_leaving_one_not_at_all() {
     check(&sum(&format!("{claim} initialized\nnode n id=i-1 capacity=cpu:9")), &line("9", 1));
     check(&sum(&format!("{claim} deleting=11:00\nnode n id=i-1 capacity=cpu:9")), "");
     check(&sum(&format!("{claim}\nnode n id=i-1 deleting=11:00 capacity=cpu:9")), "");
+    check(
+        &sum(&format!(
+            "{claim} deleting=11:00 cond.DisruptionReason=True/Drifted
+             node n id=i-1 deleting=11:00 capacity=cpu:9
+             claim b pool=p id=i-2 launched capacity=cpu:500m"
+        )),
+        &line("500m", 1),
+    );
     check(&sum("claim a pool=p"), "");
     check(&sum(&format!("{claim}\nclaim b pool=p id=i-2 launched capacity=cpu:500m")), &line("10500m", 2));
 }
@@ -206,6 +214,52 @@ fn a_static_pool_sheds_the_nodes_that_hurt_least() {
     assert_eq!(shed(5), [""; 0]);
     assert_eq!(shed(1), ["new", "empty", "cheap", "busy"]);
     assert_eq!(shed(0), ["new", "empty", "cheap", "busy", "guarded"]);
+}
+
+/// Sheet 03 case 54, to the letter: two nodes of each kind.
+#[test]
+fn a_static_pool_of_eight_shrinks_by_two_and_two() {
+    let mut cluster = String::new();
+    let kinds =
+        [("d", &["daemon"][..]), ("one", &["daemon", ""]), ("two", &["daemon", "", ""]), ("x", &["protect=true"])];
+    for (kind, pods) in kinds {
+        for at in [1, 2] {
+            let name = format!("{kind}{at}");
+            cluster += &format!("claim {name} pool=p id={name} launched registered\nnode {name} id={name}\n");
+            for (pod, words) in pods.iter().enumerate() {
+                cluster += &format!("pod {name}-{pod} node={name} {words}\n");
+            }
+        }
+    }
+    let mut world = world(&cluster);
+    for (replicas, gone) in [(6, ["d1", "d2"]), (4, ["one1", "one2"]), (2, ["two1", "two2"]), (0, ["x1", "x2"])] {
+        let steps = world.apply(&format!("{POOL} replicas={replicas}")).pool("p");
+        let deleted: Vec<_> = steps.lines().filter_map(|line| line.strip_prefix("delete claim ")).collect();
+        assert_eq!(deleted, gone, "{replicas}");
+        for name in gone {
+            world.apply(&format!("gone claim {name}\ngone node {name}"));
+        }
+    }
+}
+
+/// Sheet 08 D10 and D11: what the gate leaves on pods must not make a busy node look cheap.
+#[test]
+fn a_deletion_cost_of_ours_does_not_decide_which_node_of_a_static_pool_goes() {
+    let running = |name: &str| format!("claim {name} pool=p id={name} launched registered\nnode {name} id={name}\n");
+    let cost = "annotation.controller.kubernetes.io/pod-deletion-cost";
+    let shed = |value: &str, is_ours: bool| {
+        let mut world = world(&format!(
+            "{}{}pod a1 node=a {cost}={value}\npod a2 node=a {cost}={value}\npod b1 node=b\n{POOL} replicas=1",
+            running("a"),
+            running("b")
+        ));
+        world.settings.manages_deletion_cost = is_ours;
+        let steps = world.pool("p");
+        steps.lines().find_map(|line| line.strip_prefix("delete claim ")).unwrap_or_default().to_owned()
+    };
+    assert_eq!(shed("-134217728", false), "a", "a person says that they cost nothing");
+    assert_eq!(shed("-134217728", true), "b", "with the gate on it is ours");
+    assert_eq!(shed("-2147483648", false), "b", "left over from the gate");
 }
 
 #[test]

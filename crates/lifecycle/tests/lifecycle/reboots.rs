@@ -150,3 +150,16 @@ fn an_interrupted_claim_goes_at_once_and_a_recommendation_is_only_told() {
          event SpotRebalanceRecommendation on node n",
     );
 }
+
+/// Sheet 03 case 90, and §15.1: neither a pool that is switched off nor a window holds the machine's end back.
+#[test]
+fn an_interruption_asks_neither_the_pool_nor_a_window() {
+    let node = "node n id=i-1 registered initialized owner=a pool=p";
+    for pool in ["disabled", "disruption-off", "\nwindow w daily=11 for=2h"] {
+        let mut world = World::new(&format!("{CLAIM} initialized pool=p\n{node}\npool p {pool}"));
+        let (cause, notice) = (InterruptionCause::SpotReclaimed, SignedDuration::from_mins(2));
+        world.hear(Input::Interrupted(Interruption { provider_id: Arc::from("i-1"), cause, notice }));
+        let steps = world.claim("a");
+        assert!(steps.contains("delete claim a\nnote a spot_interrupted"), "{pool}: {steps}");
+    }
+}

@@ -33,6 +33,18 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
         Effect::PatchNode(target, patch) => format!("patch node {target}:{}", node_patch(patch)),
         Effect::DeleteNode(target) => format!("delete node {target}"),
         Effect::PatchOverlay(target, _) => format!("patch overlay {target}"),
+        Effect::PatchWindow(target, patch) => {
+            let status = &patch.status;
+            let shown = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+            let next = shown(status.next_transition.map(|at| at.strftime("%H:%M").to_string()));
+            let nodes = shown(status.matched_nodes.map(|nodes| nodes.to_string()));
+            let ready = status.conditions.get("Ready").unwrap();
+            let active = status.active.unwrap();
+            format!(
+                "patch window {target}: active={active} next={next} nodes={nodes} Ready={}/{}",
+                ready.status, ready.reason
+            )
+        }
         Effect::PatchBuffer(target, _) => format!("patch buffer {target}"),
         Effect::PatchPool(target, patch) => {
             format!(
@@ -49,6 +61,7 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
                 EventKind::Node => "node",
                 EventKind::NodeClaim => "claim",
                 EventKind::NodePool => "pool",
+                EventKind::MaintenanceWindow => "window",
             };
             format!("event {} on {kind} {}", event.reason, event.about.target.name.name)
         }
@@ -58,6 +71,7 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
         Effect::ListInstances => "list instances".to_owned(),
         Effect::FindInstance { provider_id } => format!("find {provider_id}"),
         Effect::CheckDrift { claim } => format!("check drift of {claim}"),
+        Effect::RunHooks { claim } => format!("run the hooks of {claim}"),
         Effect::UpdateInstance { claim } => format!("update the instance of {claim}"),
         Effect::Reboot { claim, operation, .. } => format!("reboot {claim} as {operation}"),
     }

@@ -36,6 +36,44 @@ fn a_relabelled_claim_moves_its_node_first() {
     );
 }
 
+/// The command of the older guides: `kubectl label node … karpenter.sh/provisioner-name=new --overwrite`.
+#[test]
+fn a_node_relabelled_by_the_old_name_of_pools_moves_too_and_not_back() {
+    let legacy = "label.karpenter.sh/provisioner-name";
+    let mut world = world("old", "old", "pool new hash=9\npool third");
+    world.apply(&format!("{NODE} pool=old {legacy}=old"));
+    check(&world.claim("a"), "");
+    world.apply(&format!("{NODE} pool=old {legacy}=new"));
+    check(&world.claim("a"), "patch node n: karpenter.sh/nodepool=new");
+    world.apply(&format!("{NODE} pool=new {legacy}=new"));
+    check(
+        &world.claim("a"),
+        "event Reparented on claim a
+         patch claim a: karpenter.sh/nodepool=new @karpenter.sh/nodepool-hash=9 @karpenter.sh/nodepool-hash-version=v3 owners=[new]",
+    );
+    // Later it is moved by the label of today: the old one follows.
+    world.apply(&format!("{} pool=new\n{NODE} pool=third {legacy}=new", CLAIM.replace("owner=old", "owner=new")));
+    check(&world.claim("a"), "patch node n: karpenter.sh/provisioner-name=third");
+    check(
+        &self::world("old", "old", &format!("{NODE} pool=old {legacy}=nowhere")).claim("a"),
+        "event ReparentBlocked on claim a",
+    );
+}
+
+/// Sheet 03 case 92: it lives on without its first pool, and what differs drifts under the budgets of the second.
+#[test]
+fn a_node_that_has_moved_does_not_miss_its_first_pool() {
+    let moved = |more: &str| {
+        let hashes = "annotation.karpenter.sh/nodepool-hash-version=v3 annotation.karpenter.sh/nodepool-hash=1";
+        let claim = CLAIM.replace("owner=old", "owner=new");
+        World::new(&format!("class default\n{claim} pool=new {hashes}\n{NODE} pool=new\npool new {more}"))
+    };
+    check(&moved("").claim("a"), "");
+    let version = "annotation.karpenter.sh/nodepool-hash-version=v3";
+    let target = format!("hash=9 taint=gpu:NoSchedule {version} annotation.karpenter.sh/nodepool-hash=9");
+    check(&moved(&target).claim("a"), "patch claim a: Drifted=True/NodePoolDrifted");
+}
+
 /// Sheet 03 case 92, end.
 #[test]
 fn a_move_that_makes_no_sense_is_refused() {

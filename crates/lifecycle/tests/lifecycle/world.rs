@@ -6,18 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kerf_lifecycle::claim::drift::in_place::PodKeys;
 use kerf_lifecycle::conditions::ConditionEditor;
-use kerf_lifecycle::{ClassKind, Marks, Memory, Settings, Steps, View, claim, garbage, node, pool};
+use kerf_lifecycle::{ClassKind, Marks, Memory, Settings, Steps, View, claim, garbage, node, pool, window};
 use kerf_model::budget::BudgetList;
 use kerf_model::change::{Change, Input};
-use kerf_model::cloud::{CloudDrift, Instance, LaunchError, Launched, TerminateAnswer};
+use kerf_model::cloud::{CloudDrift, HookReport, Instance, LaunchError, Launched, TerminateAnswer};
 use kerf_model::cluster::{
     ClaimStatus, ClassReadiness, Condition, ConditionStatus, Conditions, DoNotDisrupt, InstanceType, Node, NodeClaim,
     NodeClass, NodeCondition, ObjectMeta, ObjectName, Offering, Overhead, Owner, PersistentVolumeClaim, Pod,
     PodAffinityTerm, PodConstraints, PodPhase, PodVolume, PoolHash, PoolStatus, PreferredNodeTerm, SpreadConstraint,
-    StoredPool, VolumeAttachment, WhenUnsatisfiable,
+    StoredPool, StoredWindow, VolumeAttachment, WhenUnsatisfiable, WindowStatus,
 };
 use kerf_model::cron::{Dialect, Schedule};
 use kerf_model::duration::NillableDuration;
@@ -27,6 +27,7 @@ use kerf_model::maintenance::{Action, MaintenanceWindow};
 use kerf_model::node_pool::{ConsolidationPolicy, Disruption, NodeClassRef, NodePool, NodeSpec, PoolSize};
 use kerf_model::price::Price;
 use kerf_model::requirement::{Expression, Operator, Requirements};
+use kerf_model::selector::Selector;
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_model::taint::{Taint, ToleratedValue, Toleration};
 use kerf_model::window::Window;
@@ -84,7 +85,7 @@ impl World {
             let (zone, capacity_type) = text.split_once('/').unwrap();
             let labels = [(label::ZONE, zone), (label::CAPACITY_TYPE, capacity_type)];
             let requirements = Requirements::from_labels(labels, &self.rules);
-            Offering { requirements, price: Price::ZERO, available: false, reservation_capacity: None }
+            Offering { requirements, price: Price::ZERO, available: false, reservation_capacity: None, overrides: None }
         };
         let offered = InstanceType {
             name: Arc::from(name),
@@ -104,6 +105,16 @@ impl World {
             in_place: false,
         });
         self.hear(Input::DriftFound { claim: self.target(claim), drift });
+        self
+    }
+
+    pub fn hooks_ran(&mut self, claim: &str, pending: &[&str], labels: &[(&str, &str)]) -> &mut Self {
+        let report = HookReport {
+            pending: pending.iter().copied().map(Arc::from).collect(),
+            again: SignedDuration::from_secs(5),
+            labels: labels.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect(),
+        };
+        self.hear(Input::HooksRan { claim: self.target(claim), report });
         self
     }
 
@@ -148,6 +159,22 @@ impl World {
         let steps = pool::next(&pool, &pool::Totals::of(&self.snapshot), self.view());
         let steps = self.took(steps);
         render::steps(&steps, &self.snapshot)
+    }
+
+    pub fn window(&mut self, name: &str) -> String {
+        let steps = window::next(self.snapshot.window(name).unwrap(), self.view());
+        render::steps(&steps, &self.snapshot)
+    }
+
+    /// What the window wants its status to say is written.
+    pub fn write_window(&mut self, name: &str) {
+        let stored = self.snapshot.window(name).unwrap().clone();
+        for effect in window::next(&stored, self.view()).effects {
+            if let Effect::PatchWindow(target, patch) = effect {
+                let written = StoredWindow { status: patch.status, ..(*stored).clone() };
+                self.snapshot.apply(Change::MaintenanceWindow(target.name, Some(Arc::new(written))));
+            }
+        }
     }
 
     pub fn garbage(&mut self) -> String {
@@ -222,6 +249,15 @@ impl World {
 
 /// Compares line by line, whatever the indentation.
 #[track_caller]
+/// What the steps say of a condition of a claim.
+pub fn message(steps: &Steps, kind: &str) -> String {
+    let mut messages = steps.effects.iter().filter_map(|effect| match effect {
+        Effect::PatchClaim(_, patch) => Some(patch.status.conditions.as_ref()?.get(kind)?.message.to_string()),
+        _ => None,
+    });
+    messages.next().unwrap()
+}
+
 pub fn check(actual: &str, expected: &str) {
     let expected: Vec<_> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     assert_eq!(actual.lines().collect::<Vec<_>>(), expected);
@@ -255,7 +291,7 @@ fn object(kind: &str, name: &str, words: &Words<'_>) -> Change {
             let pvc = PersistentVolumeClaim { meta, volume, storage_class: None, is_bound: true, is_lost: false };
             Change::PersistentVolumeClaim(pod_name(name), Some(Arc::new(pvc)))
         }
-        "window" => Change::MaintenanceWindow(at, Some(Arc::new(window(name, words)))),
+        "window" => Change::MaintenanceWindow(at.clone(), Some(Arc::new(stored_window(at, words)))),
         other => panic!("no such kind: {other}"),
     }
 }
@@ -506,7 +542,7 @@ fn pod_object(name: ObjectName, words: &Words<'_>) -> Pod {
         nominated_node: None,
         do_not_disrupt: DoNotDisrupt::read(words.get("protect")),
         started: words.time("started"),
-        termination_grace: Some(words.span("grace").unwrap_or(jiff::SignedDuration::from_secs(30))),
+        termination_grace: Some(words.span("grace").unwrap_or(SignedDuration::from_secs(30))),
         is_unready: false,
         uses_resource_claims: false,
         meta,
@@ -570,16 +606,18 @@ fn pool_object(name: ObjectName, words: &Words<'_>) -> StoredPool {
     pool
 }
 
-fn window(name: &str, words: &Words<'_>) -> MaintenanceWindow {
+fn stored_window(name: ObjectName, words: &Words<'_>) -> StoredWindow {
     let schedule = words.get("daily").map(|hour| Window {
         schedule: Schedule::parse_as(&format!("0 {hour} * * *"), Dialect::MaintenanceWindow).unwrap(),
         duration: words.duration("for").unwrap(),
     });
-    MaintenanceWindow {
-        name: Arc::from(name),
+    let spec = MaintenanceWindow {
+        name: Arc::clone(&name.name),
         schedules: schedule.into_iter().collect(),
         outside_schedules: false,
         actions: BTreeSet::from([words.get("actions").map_or(Action::Expiration, |text| text.parse().unwrap())]),
-        selector: None,
-    }
+        selector: words.get("covers").map(|zone| Selector::new([("zone", zone)], []).unwrap()),
+    };
+    let meta = meta(name, words);
+    StoredWindow { meta, spec, problem: words.get("invalid").map(Arc::from), status: WindowStatus::default() }
 }

@@ -32,6 +32,15 @@ pub struct Offering {
     pub available: bool,
     /// How many more instances a reservation takes; `None` if this is no reservation.
     pub reservation_capacity: Option<u32>,
+    /// What its instances have instead of what the type says; `None` if nothing differs.
+    pub overrides: Option<Arc<Overrides>>,
+}
+
+/// How the instances of an offering differ from their type: amounts that replace the type's, name by name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overrides {
+    pub capacity: ResourceList,
+    pub overhead: Overhead,
 }
 
 /// One offering of one type, as far as clouds run out of it.
@@ -72,18 +81,49 @@ impl InstanceType {
     /// Nothing falls below zero, as the kubelet reports it. Upstream floors only memory, and only where there are huge
     /// pages.
     pub fn allocatable(&self) -> ResourceList {
-        let overhead = &self.overhead;
-        let reserved = [&overhead.kube_reserved, &overhead.system_reserved, &overhead.eviction_threshold];
-        let huge_pages = || self.capacity.iter().filter(|(name, _)| name.is_huge_pages()).map(|(_, amount)| amount);
-        let usable = self.capacity.iter().map(|(name, amount)| {
-            let mut left = take(amount, reserved.map(|list| list.amount(name.as_str())));
-            if *name == ResourceName::MEMORY {
-                left = take(left, huge_pages());
-            }
-            (name.clone(), left)
-        });
-        usable.collect()
+        allocatable(&self.capacity, &self.overhead)
     }
+
+    /// What instances have that are launched with these overrides.
+    pub fn capacity_with(&self, overrides: Option<&Overrides>) -> ResourceList {
+        overrides.map_or_else(|| self.capacity.clone(), |own| replaced(&self.capacity, &own.capacity))
+    }
+
+    /// What pods can use of it.
+    pub fn allocatable_with(&self, overrides: Option<&Overrides>) -> ResourceList {
+        let Some(own) = overrides else { return self.allocatable() };
+        let overhead = Overhead {
+            kube_reserved: replaced(&self.overhead.kube_reserved, &own.overhead.kube_reserved),
+            system_reserved: replaced(&self.overhead.system_reserved, &own.overhead.system_reserved),
+            eviction_threshold: replaced(&self.overhead.eviction_threshold, &own.overhead.eviction_threshold),
+        };
+        allocatable(&self.capacity_with(overrides), &overhead)
+    }
+
+    /// The most that an instance has, whatever it is launched from.
+    pub fn most_capacity(&self) -> ResourceList {
+        let overrides = self.offerings.iter().filter_map(|offering| offering.overrides.as_deref());
+        overrides.fold(self.capacity.clone(), |most, own| most.max(&own.capacity))
+    }
+}
+
+fn allocatable(capacity: &ResourceList, overhead: &Overhead) -> ResourceList {
+    let reserved = [&overhead.kube_reserved, &overhead.system_reserved, &overhead.eviction_threshold];
+    let huge_pages = || capacity.iter().filter(|(name, _)| name.is_huge_pages()).map(|(_, amount)| amount);
+    let usable = capacity.iter().map(|(name, amount)| {
+        let mut left = take(amount, reserved.map(|list| list.amount(name.as_str())));
+        if *name == ResourceName::MEMORY {
+            left = take(left, huge_pages());
+        }
+        (name.clone(), left)
+    });
+    usable.collect()
+}
+
+fn replaced(own: &ResourceList, by: &ResourceList) -> ResourceList {
+    let mut all = own.clone();
+    by.iter().for_each(|(name, amount)| all.insert(name.clone(), amount));
+    all
 }
 
 /// Amounts too large to count leave nothing.
@@ -142,6 +182,34 @@ mod tests {
             ["cpu=80m memory=1Gi", "memory=512Mi other=1", "memory=512Mi ephemeral-storage=2Gi"],
             "cpu=3920m ephemeral-storage=18Gi memory=6Gi",
         );
+    }
+
+    #[test]
+    fn an_offering_replaces_what_it_names_and_nothing_else() {
+        let mut kind = InstanceType {
+            name: Arc::from("a"),
+            requirements: Requirements::new(),
+            offerings: Vec::new(),
+            capacity: list("cpu=2 memory=4Gi"),
+            overhead: Overhead { kube_reserved: list("cpu=100m memory=1Gi"), ..Overhead::default() },
+            volume_limits: BTreeMap::new(),
+        };
+        let overrides = Overrides {
+            capacity: list("memory=3Gi gpu=1"),
+            overhead: Overhead { kube_reserved: list("cpu=500m"), ..Overhead::default() },
+        };
+        assert_eq!(kind.capacity_with(None).to_string(), "cpu=2 memory=4Gi");
+        assert_eq!(kind.capacity_with(Some(&overrides)).to_string(), "cpu=2 gpu=1 memory=3Gi");
+        assert_eq!(kind.allocatable_with(None), kind.allocatable());
+        assert_eq!(kind.allocatable_with(Some(&overrides)).to_string(), "cpu=1500m gpu=1 memory=2Gi");
+        kind.offerings.push(Offering {
+            requirements: Requirements::new(),
+            price: Price::ZERO,
+            available: true,
+            reservation_capacity: None,
+            overrides: Some(Arc::new(overrides)),
+        });
+        assert_eq!(kind.most_capacity().to_string(), "cpu=2 gpu=1 memory=4Gi");
     }
 
     #[test]

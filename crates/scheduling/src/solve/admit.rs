@@ -35,7 +35,7 @@ impl<'b> Solver<'b, '_> {
     /// Turns away what cannot be tried, and gives the others their shapes, the largest pod first.
     ///
     /// O(pods × log pods); constraints are compiled once per kind.
-    pub(super) fn admit(&mut self) -> VecDeque<Queued> {
+    pub(super) fn admit(&mut self) -> VecDeque<Queued<'b>> {
         let base = self.base;
         let mut lists = Lists::default();
         // By request of the cluster's pods: its place among those of this question.
@@ -103,11 +103,9 @@ impl<'b> Solver<'b, '_> {
             ranks[pair[1]] = ranks[pair[0]] + usize::from(size(&pair[0]) != size(&pair[1]));
         }
         let by_priority = self.base.supply.options.policy == Policy::Best;
-        let key =
-            |one: &Admitted<'_>| (if by_priority { Reverse(one.pod.priority) } else { Reverse(0) }, ranks[one.list]);
-        admitted.sort_by(|a, b| {
-            let age = |one: &Admitted<'_>| one.pod.meta.created;
-            key(a).cmp(&key(b)).then_with(|| age(a).cmp(&age(b))).then_with(|| a.pod.meta.uid.cmp(&b.pod.meta.uid))
+        admitted.sort_by_cached_key(|Admitted { pod, list, .. }| {
+            let priority = Reverse(if by_priority { pod.priority } else { 0 });
+            (priority, ranks[*list], pod.meta.created, beginning(&pod.meta.uid), &pod.meta.uid)
         });
         admitted.dedup_by(|a, b| a.pod.meta.name == b.pod.meta.name);
     }
@@ -126,7 +124,7 @@ impl<'b> Solver<'b, '_> {
         }
     }
 
-    fn give_shapes(&mut self, admitted: Vec<Admitted<'b>>) -> VecDeque<Queued> {
+    fn give_shapes(&mut self, admitted: Vec<Admitted<'b>>) -> VecDeque<Queued<'b>> {
         let base = self.base;
         let none = OwnGroups::default();
         let mut memberships = Memberships::default();
@@ -149,7 +147,7 @@ impl<'b> Solver<'b, '_> {
                     self.known.push(Some(number));
                     self.shapes.len() - 1
                 });
-                queue.push_back(Queued { pod: Arc::clone(pod), shape, attached: None });
+                queue.push_back(Queued { pod, shape, attached: None });
                 continue;
             }
             let pointer = Arc::as_ptr(&pod.constraints);
@@ -191,7 +189,7 @@ impl<'b> Solver<'b, '_> {
                 self.attached.push(own);
                 self.attached.len() - 1
             });
-            queue.push_back(Queued { pod: Arc::clone(pod), shape, attached });
+            queue.push_back(Queued { pod, shape, attached });
         }
         for kind in &self.kinds {
             self.kind_memos.push(kind.levels.iter().map(|_| KindMemo::default()).collect());
@@ -201,4 +199,11 @@ impl<'b> Solver<'b, '_> {
         }
         queue
     }
+}
+
+/// The first bytes of a text, ordered as the text is: most texts are told apart without looking them up.
+fn beginning(text: &str) -> u128 {
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+    u128::from_be_bytes(bytes)
 }

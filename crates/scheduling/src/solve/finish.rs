@@ -60,7 +60,8 @@ impl Solver<'_, '_> {
             }
             let alike = (claim.template, claim.set, claim.types.clone(), claim.held, claim.min_values_relaxed);
             let finished = known.entry(alike).or_insert_with(|| self.finish_like(&claim, &mut options));
-            let pods: Vec<Arc<Pod>> = claim.pods.into_iter().map(|queued| queued.pod).collect();
+            let requests = claim.pods.iter().map(|queued| self.lists[self.shapes[queued.shape].request]);
+            let pods: Vec<Arc<Pod>> = claim.pods.iter().map(|queued| Arc::clone(queued.pod)).collect();
             let pool = &self.base.templates[claim.template].pool.name;
             match finished {
                 Ok(finished) => schedule.new_claims.push(PlannedClaim {
@@ -70,7 +71,7 @@ impl Solver<'_, '_> {
                     annotations: finished.annotations.clone(),
                     node: finished.node.clone(),
                     options: Arc::clone(&finished.options),
-                    requests: sum(pods.iter().map(|pod| &pod.requests).chain([&finished.overhead])),
+                    requests: sum(requests.chain([&finished.overhead])),
                     pods,
                     min_values_relaxed: claim.min_values_relaxed,
                 }),
@@ -84,7 +85,7 @@ impl Solver<'_, '_> {
         schedule
     }
 
-    fn finish_like(&mut self, claim: &OpenClaim, known: &mut KnownOptions) -> Result<Finished, Refusal> {
+    fn finish_like(&mut self, claim: &OpenClaim<'_>, known: &mut KnownOptions) -> Result<Finished, Refusal> {
         let (at, set, held) = (claim.template, claim.set, claim.held);
         let options = self.base.supply.options;
         let template = &self.base.templates[at];
@@ -111,6 +112,9 @@ impl Solver<'_, '_> {
         if held.is_some() || selection.reserved.iter().any(|(_, _, kind)| types.contains(*kind as usize)) {
             // Not every offering that the order looked at is launched from.
             named.sort_by(|(_, a), (_, b)| (a.price, &a.instance_type).cmp(&(b.price, &b.instance_type)));
+        }
+        if template.has_overrides {
+            named = joined(named);
         }
         named.truncate(options.max_types);
         let kept = Bits::of(template.types.len(), named.iter().map(|(at, _)| *at));
@@ -147,6 +151,25 @@ impl Solver<'_, '_> {
             overhead: least_overhead(template, &kept),
         })
     }
+}
+
+/// Every type once, with the offerings of all its rows. Those of its cheapest row say where it stands.
+fn joined(rows: Vec<(usize, Arc<TypeOption>)>) -> Vec<(usize, Arc<TypeOption>)> {
+    let mut joined: Vec<(usize, Arc<TypeOption>)> = Vec::new();
+    let mut places: BTreeMap<u32, usize> = BTreeMap::new();
+    for (row, option) in rows {
+        let place = *places.entry(option.at).or_insert(joined.len());
+        match joined.get_mut(place) {
+            None => joined.push((row, option)),
+            Some((first, own)) => {
+                let (one, other) = if *first < row { (&*own, &option) } else { (&option, &*own) };
+                let both = one.joined_with(other).map(Arc::new);
+                *own = both.unwrap_or(option);
+                *first = row.min(*first);
+            }
+        }
+    }
+    joined
 }
 
 /// What the claim says: what its pods need, the types to choose from, and how they are bought.

@@ -22,15 +22,17 @@ const MAX_COMPARED: usize = 256;
 const MAX_TRIED: usize = 6;
 
 /// What a claim costs, and what is left in the type that costs it.
-#[derive(Clone)]
 struct Worth {
     price: Price,
     slack: Vec<i64>,
 }
 
 struct Moves {
-    /// By claim; `None` if it stays as it is.
-    worths: Vec<Option<Worth>>,
+    /// What claims cost; `None` for those that stay as they are.
+    prices: Vec<Option<Price>>,
+    /// What is left in the types that cost that, claim by claim: every pod is compared with many of them.
+    slacks: Vec<i64>,
+    resources: usize,
     /// Groups that some pod of the question has a rule about: where pods of the others are makes no difference to it.
     ruled: Bits,
 }
@@ -43,8 +45,10 @@ impl Solver<'_, '_> {
         let groups = levels.flat_map(|level| &level.rules).map(|rule| rule.group.index());
         let ruled = Bits::of(self.base.topology.groups.len(), groups);
         self.repack(&ruled);
-        let worths = (0..self.claims.len()).map(|at| self.worth_if_free(at)).collect();
-        let mut moves = Moves { worths, ruled };
+        let (count, resources) = (self.claims.len(), self.base.index.len());
+        let (prices, slacks) = (vec![None; count], vec![0; count * resources]);
+        let mut moves = Moves { prices, slacks, resources, ruled };
+        (0..count).for_each(|at| moves.set(at, self.worth_if_free(at)));
         (0..self.claims.len()).for_each(|at| self.shrink(at, &mut moves));
     }
 
@@ -84,9 +88,9 @@ impl Solver<'_, '_> {
     fn shrink(&mut self, from: usize, moves: &mut Moves) {
         let mut nth = 0;
         while nth < self.claims[from].pods.len() {
-            let Some(own) = moves.worths[from].clone() else { break };
+            let Some(price) = moves.prices[from] else { break };
             let shape = self.claims[from].pods[nth].shape;
-            if self.move_one(from, nth, &own, moves).is_none() {
+            if self.move_one(from, nth, price, moves).is_none() {
                 // Pods alike would fare alike.
                 while nth < self.claims[from].pods.len() && self.claims[from].pods[nth].shape == shape {
                     nth += 1;
@@ -96,8 +100,8 @@ impl Solver<'_, '_> {
     }
 
     /// `None` if there is nowhere to go that saves.
-    fn move_one(&mut self, from: usize, nth: usize, own: &Worth, moves: &mut Moves) -> Option<()> {
-        let queued = self.claims[from].pods[nth].clone();
+    fn move_one(&mut self, from: usize, nth: usize, price: Price, moves: &mut Moves) -> Option<()> {
+        let queued = self.claims[from].pods[nth];
         let (template, set) = (self.claims[from].template, self.claims[from].set);
         let request = self.request_of(queued.shape).clone();
         let mut rest = self.claims[from].requests.clone();
@@ -105,7 +109,7 @@ impl Solver<'_, '_> {
         let is_last = self.claims[from].pods.len() == 1;
         let after = if is_last { None } else { Some(self.worth(template, set, &rest, None)?) };
         let lower = after.as_ref().map_or(Price::ZERO, |after| after.price);
-        let gain = own.price.micros() - lower.micros();
+        let gain = price.micros() - lower.micros();
         if gain <= 0 || queued.attached.is_some() {
             return None;
         }
@@ -116,23 +120,22 @@ impl Solver<'_, '_> {
         let stride = (count / MAX_COMPARED).max(1);
         for step in 1..count.min(MAX_COMPARED) {
             let to = (from + step * stride) % count;
-            let Some(worth) = &moves.worths[to] else { continue };
-            let is_paid = fits(request.as_slice(), &worth.slack);
+            let Some(before) = moves.prices[to] else { continue };
+            let is_paid = fits(request.as_slice(), moves.slack(to));
             // Growing another claim is looked at only nearby: it seldom pays.
             if (!is_paid && step > MAX_TRIED) || self.claims[to].pods.is_empty() {
                 continue;
             }
-            let before = worth.price.micros();
             if !self.may_move(from, to, attempt, &moves.ruled) {
                 continue;
             }
             tried += 1;
             if let Some((set, types, grown)) = self.grown(to, attempt)
-                && grown.price.micros() - before < gain
+                && grown.price.micros() - before.micros() < gain
             {
                 self.shift((from, nth), to, (set, types), &rest);
-                moves.worths[from] = after;
-                moves.worths[to] = Some(grown);
+                moves.set(from, after);
+                moves.set(to, Some(grown));
                 return Some(());
             }
             if tried == MAX_TRIED {
@@ -226,6 +229,19 @@ impl Solver<'_, '_> {
             self.left[claim.template].give_back(share);
             self.left[claim.template].take_bounded(&most);
             *share = most;
+        }
+    }
+}
+
+impl Moves {
+    fn slack(&self, claim: usize) -> &[i64] {
+        &self.slacks[claim * self.resources..(claim + 1) * self.resources]
+    }
+
+    fn set(&mut self, claim: usize, worth: Option<Worth>) {
+        self.prices[claim] = worth.as_ref().map(|worth| worth.price);
+        if let Some(Worth { slack, .. }) = worth {
+            self.slacks[claim * self.resources..(claim + 1) * self.resources].copy_from_slice(&slack);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Pods on hosts that exist or are coming.
 
+use std::sync::Arc;
+
 use kerf_model::cluster::Pod;
 use kerf_model::label;
 use kerf_model::requirement::Requirements;
@@ -16,20 +18,24 @@ use crate::sets::Sets;
 use crate::shape::Level;
 use crate::volumes::Attached;
 
-impl Solver<'_, '_> {
+impl<'b> Solver<'b, '_> {
     /// On the first host that can.
     ///
     /// Hosts that have no room or not the labels are out from the start, those whose place a rule forbids are passed over
     /// 64 at a time: O(hosts / 64 + hosts looked at).
-    pub(super) fn place_on_host(&mut self, queued: &Queued, attempt: Attempt) -> bool {
+    pub(super) fn place_on_host(&mut self, queued: Queued<'b>, attempt: Attempt) -> bool {
         let Attempt { shape, level, .. } = attempt;
-        let moves = self.only_moves(&queued.pod);
+        let words = self.base.hosts.usable.div_ceil(BLOCK);
+        if self.memos[shape][level].hosts_from == words {
+            return false;
+        }
+        let moves = self.only_moves(queued.pod);
         let mut memo = std::mem::take(&mut self.memos[shape][level]);
         let gate = self.gate(attempt);
         let mut found = None;
         // Whether all words before were empty.
         let mut is_final = true;
-        'hosts: for word in memo.hosts_from..self.base.hosts.usable.div_ceil(BLOCK) {
+        'hosts: for word in memo.hosts_from..words {
             self.open_word(&mut memo, attempt, word);
             let closed = if moves { self.closed.word(word) | self.departed.closed.word(word) } else { 0 };
             let mut live = memo.open_hosts[word] & !closed;
@@ -210,14 +216,14 @@ impl Solver<'_, '_> {
         if attached.has_room_for(&self.attached[asked], limit_of) { Ok(()) } else { Err(Miss::ForNow) }
     }
 
-    fn add_to_host(&mut self, at: usize, queued: &Queued) {
+    fn add_to_host(&mut self, at: usize, queued: Queued<'b>) {
         let shape = self.shapes[queued.shape];
         let request = self.requests[shape.request].clone();
         let state = self.state(at);
         for (room, asked) in state.room.iter_mut().zip(request.as_slice()) {
             *room = room.saturating_sub(*asked);
         }
-        state.pods.push(queued.pod.clone());
+        state.pods.push(Arc::clone(queued.pod));
         let kind = &self.kinds[shape.kind];
         if let Some(state) = self.on_hosts.get_mut(&at) {
             state.ports.extend_from_slice(&kind.ports);

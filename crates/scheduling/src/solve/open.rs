@@ -19,9 +19,13 @@ use crate::volumes::Attached;
 /// once, then fewer.
 pub(super) const TIGHTER: [usize; 3] = [60, 8, 1];
 
-impl Solver<'_, '_> {
+impl<'b> Solver<'b, '_> {
     /// Opens a claim in the first pool that can, or says why each cannot.
-    pub(super) fn open_claim(&mut self, queued: &Queued, attempt: Attempt) -> Result<(), BTreeMap<Arc<str>, Refusal>> {
+    pub(super) fn open_claim(
+        &mut self,
+        queued: Queued<'b>,
+        attempt: Attempt,
+    ) -> Result<(), BTreeMap<Arc<str>, Refusal>> {
         let mut refusals: BTreeMap<Arc<str>, Refusal> = BTreeMap::new();
         for term in 0..self.level(attempt).terms.len() {
             for at in 0..self.base.templates.len() {
@@ -48,7 +52,7 @@ impl Solver<'_, '_> {
         Err(refusals)
     }
 
-    fn open(&mut self, mut claim: OpenClaim, queued: &Queued, fit: ClaimFit) {
+    fn open(&mut self, mut claim: OpenClaim<'b>, queued: Queued<'b>, fit: ClaimFit) {
         let template = &self.base.templates[claim.template];
         if !template.pool.limits.is_empty() {
             // The most that any type may turn out to be: a limit is never overshot, whatever is launched.
@@ -61,7 +65,7 @@ impl Solver<'_, '_> {
         self.add_to_claim(self.claims.len() - 1, queued, fit);
     }
 
-    fn fit_new(&mut self, at: usize, attempt: Attempt, term: usize) -> Result<(OpenClaim, ClaimFit), Refusal> {
+    fn fit_new(&mut self, at: usize, attempt: Attempt, term: usize) -> Result<(OpenClaim<'b>, ClaimFit), Refusal> {
         let fresh = self.fresh(at, attempt, term)?;
         let template = &self.base.templates[at];
         let mut types = fresh.types.clone();

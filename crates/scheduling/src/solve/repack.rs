@@ -195,9 +195,10 @@ impl Solver<'_, '_> {
             .iter()
             .map(|pod| (pod.request, weighed(self.requests[pod.request].as_slice().iter().copied(), &job.weights)))
             .collect();
-        job.pods.sort_by_key(|pod| {
+        job.pods.sort_by_cached_key(|pod| {
             let is_alone = job.manners[pod.manners].before.iter().any(|(_, most)| *most == 0);
-            (Reverse(is_alone), Reverse(sizes[&pod.request]), pod.request, pod.manners)
+            let size = (Reverse(sizes[&pod.request]), Reverse(&self.requests[pod.request]));
+            (Reverse(is_alone), size, pod.manners)
         });
         Some(job)
     }
@@ -243,8 +244,8 @@ impl Solver<'_, '_> {
     }
 
     fn adopt(&mut self, claims: &[usize], job: &Job<'_>, packing: Packing) {
-        let place = |pod: &Mover| self.claims[pod.claim].pods[pod.nth].clone();
-        let moving: Vec<Queued> = job.pods.iter().map(place).collect();
+        let place = |pod: &Mover| self.claims[pod.claim].pods[pod.nth];
+        let moving: Vec<Queued<'_>> = job.pods.iter().map(place).collect();
         let mut leaving: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         job.pods.iter().for_each(|pod| leaving.entry(pod.claim).or_default().push(pod.nth));
         for (claim, nths) in leaving {
@@ -256,7 +257,7 @@ impl Solver<'_, '_> {
                 let kind = &self.kinds[self.shapes[moving[pod].shape].kind];
                 let counting = kind.membership.counted_in.iter().chain(&kind.announces).copied();
                 self.counts.shift(counting, job.pods[pod].claim, to);
-                self.claims[to].pods.push(moving[pod].clone());
+                self.claims[to].pods.push(moving[pod]);
             }
             self.claims[to].requests = Amounts::from(draft.requests);
             let (template, set) = (self.claims[to].template, self.claims[to].set);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use kerf_model::cluster::{InstanceType, Offering, StoredPool};
+use kerf_model::cluster::{InstanceType, Overrides, StoredPool};
 use kerf_model::label::{self, LabelRules};
 use kerf_model::node_pool::NodePool;
 use kerf_model::quantity::{Notation, Quantity};
@@ -58,9 +58,10 @@ impl<'a> Compiler<'_, 'a> {
             available,
             reserved,
             groups,
-            rooms: (0..self.index.len()).map(|id| rooms(&types, id)).collect(),
-            by_capacity: (0..self.index.len()).map(|id| by_capacity(&types, id)).collect(),
+            rooms: (0..self.index.len()).map(|id| by_amount(&types, |row| row.room.of(id))).collect(),
+            capacities: (0..self.index.len()).map(|id| by_amount(&types, |row| row.capacity.of(id))).collect(),
             most_capacity,
+            has_overrides: types.iter().any(|row| row.overrides.is_some()),
             has_min_values,
             has_volume_limits: types.iter().any(|row| !row.kind.volume_limits.is_empty()),
             closed,
@@ -91,7 +92,8 @@ impl<'a> Compiler<'_, 'a> {
         let one_node = Quantity::from_value(1, Notation::DecimalSi);
         for (at, kind) in (0..).zip(catalogue) {
             let fits_pool = kind.requirements.intersects(requirements).is_ok();
-            if !fits_pool || !is_offered(kind, requirements, self.rules, |offering| offering.available) {
+            let variants = if fits_pool { variants(kind, requirements, self.rules) } else { Vec::new() };
+            if variants.is_empty() {
                 continue;
             }
             let runs = |at: &usize| terms[*at].iter().any(|term| kind.requirements.intersects(term).is_ok());
@@ -104,16 +106,18 @@ impl<'a> Compiler<'_, 'a> {
                 groups.push(DaemonGroup { overhead, ports, members: Bits::default() });
                 groups.len() - 1
             });
-            let allocatable = kind.allocatable();
-            let mut room = self.index.offered(&allocatable);
-            room.take(&overheads[group]);
-            let mut capacity = self.index.asked(&kind.capacity);
-            if let Some(nodes) = self.index.id(&ResourceName::NODES) {
-                capacity
-                    .set(nodes, self.index.asked(&[(ResourceName::NODES, one_node)].into_iter().collect()).of(nodes));
+            for overrides in variants {
+                let allocatable = kind.allocatable_with(overrides);
+                let mut room = self.index.offered(&allocatable);
+                room.take(&overheads[group]);
+                let mut capacity = self.index.asked(&kind.capacity_with(overrides));
+                if let Some(nodes) = self.index.id(&ResourceName::NODES) {
+                    let one_node = [(ResourceName::NODES, one_node)].into_iter().collect();
+                    capacity.set(nodes, self.index.asked(&one_node).of(nodes));
+                }
+                let ways = OnceLock::new();
+                rows.push(TypeRow { at, kind, overrides, room, capacity, allocatable, group, first_offer: 0, ways });
             }
-            let ways = OnceLock::new();
-            rows.push(TypeRow { at, kind, room, capacity, allocatable, group, first_offer: 0, ways });
         }
         (rows, groups)
     }
@@ -121,7 +125,7 @@ impl<'a> Compiler<'_, 'a> {
     fn offers(&mut self, types: &[TypeRow<'a>]) -> Vec<Offer<'a>> {
         let mut offers = Vec::new();
         for (kind, row) in (0..).zip(types) {
-            for offering in &row.kind.offerings {
+            for offering in row.kind.offerings.iter().filter(|own| own.overrides.as_deref() == row.overrides) {
                 let reservation = offering
                     .reservation_capacity
                     .map(|slots| self.reservations.register(&row.kind.name, offering, slots, self.rules));
@@ -144,9 +148,11 @@ impl<'a> Template<'a> {
     }
 }
 
+/// Amounts, the least first, with the types that have at least that much.
+///
 /// O(types × different amounts): most catalogues have a few dozen of each resource.
-fn rooms(types: &[TypeRow<'_>], id: usize) -> Vec<(i64, Bits)> {
-    let mut amounts: Vec<(i64, usize)> = types.iter().enumerate().map(|(at, row)| (row.room.of(id), at)).collect();
+fn by_amount<'a>(types: &[TypeRow<'a>], amount: impl Fn(&TypeRow<'a>) -> i64) -> Vec<(i64, Bits)> {
+    let mut amounts: Vec<(i64, usize)> = types.iter().enumerate().map(|(at, row)| (amount(row), at)).collect();
     amounts.sort_unstable_by(|a, b| b.cmp(a));
     let (mut rows, mut enough): (Vec<(i64, Bits)>, Bits) = (Vec::new(), Bits::none(types.len()));
     for (amount, at) in amounts {
@@ -158,12 +164,6 @@ fn rooms(types: &[TypeRow<'_>], id: usize) -> Vec<(i64, Bits)> {
     }
     rows.reverse();
     rows
-}
-
-fn by_capacity(types: &[TypeRow<'_>], id: usize) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..).take(types.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(types[*at as usize].capacity.of(id)));
-    order
 }
 
 fn requirements_of(pool: &NodePool, rules: &LabelRules) -> Requirements {
@@ -182,14 +182,16 @@ fn requirements_of(pool: &NodePool, rules: &LabelRules) -> Requirements {
     requirements
 }
 
-fn is_offered(
-    kind: &InstanceType,
-    requirements: &Requirements,
-    rules: &LabelRules,
-    usable: impl Fn(&Offering) -> bool,
-) -> bool {
+/// What the offerings override that can be launched for the pool, each once; nothing comes first.
+fn variants<'a>(kind: &'a InstanceType, requirements: &Requirements, rules: &LabelRules) -> Vec<Option<&'a Overrides>> {
     let undefined = UndefinedKeys::OpenIfWellKnown(rules);
-    kind.offerings
-        .iter()
-        .any(|offering| usable(offering) && requirements.compatible(&offering.requirements, undefined).is_ok())
+    let mut found = Vec::new();
+    for offering in kind.offerings.iter().filter(|offering| offering.available) {
+        let overrides = offering.overrides.as_deref();
+        if !found.contains(&overrides) && requirements.compatible(&offering.requirements, undefined).is_ok() {
+            found.push(overrides);
+        }
+    }
+    found.sort_by_key(Option::is_some);
+    found
 }

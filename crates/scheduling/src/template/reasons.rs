@@ -56,15 +56,15 @@ impl Template<'_> {
         let mut offers = self.offer_rows.meeting(after, |key| self.rules.is_well_known(key));
         offers.keep(&self.available);
         offers.keep(&self.reserved);
-        let is_full = |row: &&TypeRow<'_>| offers.iter().any(|at| std::ptr::eq(self.kind_of(at), row.kind));
+        let is_full = |row: &&TypeRow<'_>| offers.iter().any(|at| std::ptr::eq(self.row_of(at), *row));
         match fitting.iter().any(is_full) {
             true => Refusal::ReservationsFull,
             false => Refusal::NoOffering { nearest: Arc::clone(&nearest.kind.name) },
         }
     }
 
-    fn kind_of(&self, offer: usize) -> &kerf_model::cluster::InstanceType {
-        self.types[self.offers[offer].kind as usize].kind
+    fn row_of(&self, offer: usize) -> &TypeRow<'_> {
+        &self.types[self.offers[offer].kind as usize]
     }
 
     /// The type that comes nearest is short of the fewest resources, and has the most of the first of them.

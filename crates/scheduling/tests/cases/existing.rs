@@ -163,7 +163,7 @@ fn finished_pods_give_their_room_back_only_when_they_are_finished() {
 /// Sheet 02, case 90.
 #[test]
 fn the_order_in_which_pods_are_named_changes_nothing() {
-    let fixture = Fixture::read(&format!(
+    check_in_any_order(&format!(
         "{POOL}
          node n1 pool=general
          pod a cpu=1 x4 spread:zone:1:app=a label:app=a
@@ -171,8 +171,28 @@ fn the_order_in_which_pods_are_named_changes_nothing() {
          pod c cpu=500m memory=1Gi x5
          pod d cpu=9"
     ));
+}
+
+/// Pods that ask for nothing scarce count as equally large; who was named first went first.
+#[test]
+fn the_order_in_which_equally_large_pods_are_named_changes_nothing() {
+    check_in_any_order(
+        "type small cpu=6 memory=3Gi pods=4 zone=a
+         pool general
+         pod a cpu=0 memory=100Mi label:app=a
+         pod b cpu=3100m memory=100Mi x2 label:app=b near:zone:app=a
+         pod c cpu=1600m memory=100Mi x4 label:app=a spread:zone:1:app=b
+         pod d cpu=0 memory=200Mi x3 label:app=a",
+    );
+}
+
+#[track_caller]
+fn check_in_any_order(text: &str) {
+    let fixture = Fixture::read(text);
     let expected = show(&fixture.solve());
     let mut pods = fixture.pods();
+    pods.reverse();
+    assert_eq!(show(&fixture.solve_pods(pods.clone())), expected);
     for turn in 0..pods.len() {
         pods.rotate_left(1);
         pods.swap(0, turn);

@@ -9,6 +9,7 @@
 //! claim c2 pool=general require:type=small unlaunched
 //! daemon logs cpu=100m port:9100
 //! type held kind=reserved slots=1 reservation=r1 volumes:csi=2
+//! type split override:b:example.com/gpu=2 reserve:b:memory=1Gi in zone b with two GPUs, and less memory for pods
 //! pod web cpu=1 memory=1Gi x3 select:zone=a label:app=web     three pods: web-0 web-1 web-2
 //! ```
 //! Labels `zone type kind arch os host pool` are short for the well-known ones; `size` is well known too.
@@ -249,6 +250,7 @@ impl<'t> Line<'t> {
             price: if kind == "spot" { Price::from_micros(price.micros() * 7 / 10) } else { price },
             available: !soldout.contains(&zone),
             reservation_capacity: (kind == "reserved").then(|| self.value("slots").map_or(0, |n| n.parse().unwrap())),
+            overrides: self.overrides(zone).map(Arc::new),
         };
         let offerings = zones.iter().flat_map(|zone| kinds.iter().map(move |kind| (*zone, *kind)));
         let mut requirements = Requirements::new();
@@ -276,6 +278,17 @@ impl<'t> Line<'t> {
                 .map(|(driver, count)| (Arc::from(driver), count.parse().unwrap()))
                 .collect(),
         }
+    }
+
+    fn overrides(&self, zone: &str) -> Option<Overrides> {
+        let list = |prefix| -> ResourceList {
+            let own = self.all(prefix).filter_map(|word| word.strip_prefix(zone)?.strip_prefix(':'));
+            let amounts = own.map(|amount| amount.split_once('=').unwrap());
+            amounts.map(|(name, amount)| (ResourceName::from(name), amount.parse().unwrap())).collect()
+        };
+        let overhead = Overhead { kube_reserved: list("reserve"), ..Overhead::default() };
+        let overrides = Overrides { capacity: list("override"), overhead };
+        (overrides != Overrides::default()).then_some(overrides)
     }
 
     fn changes(&self) -> Vec<Change> {

@@ -46,6 +46,7 @@ fn a_type() -> BoxedStrategy<String> {
             "arch=arm64",
             "label:size=large",
             "example.com/gpu=1",
+            "override:a:example.com/gpu=2",
             "volumes:csi=1",
         ],
         3,
@@ -298,7 +299,7 @@ impl<'a> Checker<'a> {
                     labels.insert(Arc::clone(requirement.key()), Arc::clone(value));
                 }
             }
-            nodes.push(self.with_daemons(kind, labels, &made.node.taints));
+            nodes.push(self.with_daemons((kind, offering), labels, &made.node.taints));
         }
         assert!(!nodes.is_empty(), "nothing can be launched for {claim:?}");
         let hard = made.node.taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule);
@@ -316,21 +317,32 @@ impl<'a> Checker<'a> {
         let allows = |key: &str, value: &str| claim.requirements().get(key).is_none_or(|own| own.has(value));
         let kinds = self.fixture.types[&claim.pool].iter().filter(|kind| allows(label::INSTANCE_TYPE, &kind.name));
         let offerings = kinds.flat_map(|kind| kind.offerings.iter().map(move |offering| (kind, offering)));
+        // Where offerings of a type differ, a launch looks for one with room; elsewhere the claim's types must all do.
+        let has_room = |kind: &InstanceType, offering: &Offering| {
+            kind.offerings.iter().all(|other| other.overrides.is_none())
+                || claim.requests.fits(&kind.allocatable_with(offering.overrides.as_deref()))
+        };
         offerings
-            .filter(|(_, offering)| {
+            .filter(|(kind, offering)| {
                 let value = |key: &str| offering.requirements.get(key).unwrap().values()[0].clone();
                 offering.is_launchable()
+                    && has_room(kind, offering)
                     && [label::ZONE, label::CAPACITY_TYPE].iter().all(|key| allows(key, &value(key)))
             })
             .collect()
     }
 
-    fn with_daemons(&self, kind: &InstanceType, labels: Texts, taints: &[Taint]) -> PossibleNode {
+    fn with_daemons(
+        &self,
+        (kind, offering): (&InstanceType, &Offering),
+        labels: Texts,
+        taints: &[Taint],
+    ) -> PossibleNode {
         let hard: Vec<_> = taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule).cloned().collect();
         let runs = self.fixture.cluster.daemon_sets().filter(|daemon| {
             selects(&daemon.constraints, &labels) && tolerates(&hard, &daemon.constraints.tolerations).is_ok()
         });
-        let (mut room, mut daemon_ports) = (kind.allocatable(), BTreeSet::new());
+        let (mut room, mut daemon_ports) = (kind.allocatable_with(offering.overrides.as_deref()), BTreeSet::new());
         for daemon in runs {
             room = room.minus(&daemon.requests).unwrap();
             daemon_ports.extend(daemon.constraints.host_ports.iter().map(|port| port.port));
@@ -389,7 +401,9 @@ impl<'a> Checker<'a> {
                     self.fixture.cluster.nodes().filter(|node| own(&node.meta.labels) && node.provider_id.is_some());
                 let used = nodes.map(|node| amount(&node.capacity).nanos()).sum::<i128>();
                 let new = self.schedule.new_claims.iter().filter(|claim| claim.pool == spec.name).map(|claim| {
-                    let most = self.outcomes(claim).into_iter().map(|(kind, _)| amount(&kind.capacity)).max();
+                    let capacity =
+                        |(kind, own): (&InstanceType, &Offering)| kind.capacity_with(own.overrides.as_deref());
+                    let most = self.outcomes(claim).into_iter().map(|outcome| amount(&capacity(outcome))).max();
                     most.unwrap().nanos()
                 });
                 let new: Vec<_> = new.collect();

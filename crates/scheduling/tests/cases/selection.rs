@@ -112,6 +112,57 @@ fn huge_pages_are_taken_from_memory() {
     check(&format!("{world} pod a memory=1Gi hugepages-2Mi=3Gi"), "new general [huge]: a");
 }
 
+/// Sheet 02, case 22.
+#[test]
+fn what_only_some_offerings_of_a_type_have_is_launched_from_those() {
+    let world = "type plain price=1\ntype split price=2 zone=a,b override:b:example.com/gpu=2\npool general\n";
+    check(&format!("{world} pod a example.com/gpu=1"), "new general [split]: a");
+    check(&format!("{world} pod a example.com/gpu=1 select:zone=b"), "new general [split]: a");
+    check(&format!("{world} pod a example.com/gpu=1 select:zone=a"), "none a: no_place general=no_offering");
+    check(&format!("{world} pod a example.com/gpu=3"), "none a: no_place general=resources");
+    // A pod without such wishes may get any of them, and the type is named once.
+    check(&format!("{world} pod a cpu=1"), "new general [plain split]: a");
+    // What was taken in for the one leaves nothing but the offering that has it.
+    let both = "pod a example.com/gpu=1 x2\npod b cpu=100m";
+    check(&format!("{world}{both}"), "new general [split]: a-0 a-1 b");
+    let sold_out = world.replace("zone=a,b", "zone=a,b soldout=b");
+    check(&format!("{sold_out} pod a example.com/gpu=1"), "none a: no_place general=resources");
+    check(&format!("{sold_out} pod a cpu=1"), "new general [plain split]: a");
+}
+
+#[test]
+fn a_claim_lists_the_offerings_that_have_room_and_no_others() {
+    let ways = |pod: &str| {
+        let world = "type split cpu=4 memory=4Gi price=2 zone=a,b,c override:a:memory=2Gi reserve:b:memory=3Gi\n";
+        let claims = claims(&format!("{world} pool general\npod p {pod}"));
+        let [claim] = &claims[..] else { panic!("{} claims", claims.len()) };
+        let [option] = &claim.options[..] else { panic!("{} options", claim.options.len()) };
+        option.offerings.iter().filter_map(|offering| offering.zone.clone()).collect::<Vec<_>>().concat()
+    };
+    assert_eq!(ways("memory=1Gi"), "cab");
+    assert_eq!(ways("memory=2Gi"), "ca");
+    assert_eq!(ways("memory=3Gi"), "c");
+    assert_eq!(ways("memory=1Gi select:zone=b"), "b");
+}
+
+/// A claim on its way was made for what only one of its offerings has; its pod is not given another.
+#[test]
+fn a_claim_that_is_not_launched_yet_has_room_for_what_it_was_made_for() {
+    let world = "type split zone=a,b override:b:example.com/gpu=2\npool general\n";
+    let coming = "claim c pool=general require:type=split unlaunched example.com/gpu=1\n";
+    check(&format!("{world}{coming} pod a example.com/gpu=1"), "claim c: a");
+}
+
+#[test]
+fn a_limit_counts_what_an_offering_has() {
+    let world = "type split zone=a,b override:b:example.com/gpu=2\npool general limit:example.com/gpu=3\n";
+    check(
+        &format!("{world} pod a example.com/gpu=2 x2"),
+        "new general [split]: a-0
+         none a-1: no_place general=limit",
+    );
+}
+
 #[test]
 fn a_sold_out_zone_is_not_launched_in() {
     let world = "type small zone=a,b soldout=a\npool general\n";

@@ -112,6 +112,20 @@ fn tainted_domains_count_only_if_the_spread_says_so() {
 }
 
 /// §29.7: one pool that names a zone it cannot reach must not hold up the spread of all.
+/// A host that the spread does not look at went, and its zone was forgotten with one that it does look at.
+#[test]
+fn a_zone_is_a_domain_until_the_last_host_that_counts_there_is_gone() {
+    let world = "type small zone=a\npool general label:team=x
+         node counts pool=general cpu=0 label:zone=d label:team=x
+         node other pool=general cpu=0 label:zone=d
+         pod p cpu=1 x2 label:app=a select:team=x spread:zone:1:app=a\n";
+    let with_it = "new general [small]: p-0\nnone p-1: no_place general=topology";
+    check(world, with_it);
+    check(&format!("{world} exclude other"), with_it);
+    check(&format!("{world} exclude counts"), "new general [small]: p-0 p-1");
+    check(&format!("{world} exclude counts\nexclude other"), "new general [small]: p-0 p-1");
+}
+
 #[test]
 fn a_zone_that_nothing_can_be_launched_in_is_no_domain() {
     check_zones(

@@ -8,8 +8,8 @@ use kerf_cloud::InstanceTypes;
 use kerf_cloud::choice::{Choice, choose};
 use kerf_model::change::Input;
 use kerf_model::cloud::{
-    CloudDrift, Instance, Interruption, InterruptionCause, LaunchError, Launched, RebootAnswer, TerminateAnswer,
-    UpdateAnswer,
+    CloudDrift, HookReport, Instance, Interruption, InterruptionCause, LaunchError, Launched, RebootAnswer,
+    TerminateAnswer, UpdateAnswer,
 };
 use kerf_model::cluster::{InstanceType, NodeClaim, ObjectName, OfferingName, Texts};
 use kerf_model::effect::Target;
@@ -25,6 +25,14 @@ use crate::store::{ApiError, Kind, Part, Patch, Store};
 use crate::world::{Alarms, LOST};
 
 const PROVIDER_ID_PREFIX: &str = "sim://";
+
+/// The cloud's one registration hook, how long after its launch it knows where a machine was put, and how often to ask.
+const HOOK: &str = "placement";
+const PLACED_AFTER: SignedDuration = SignedDuration::from_secs(45);
+const ASK_EVERY: SignedDuration = SignedDuration::from_secs(5);
+
+/// On nodes: the rack that their machine was put into. There is one.
+const RACK: &str = "sim.kerf.dev/rack";
 
 /// Between a warning and the end of a machine that the cloud takes back.
 const NOTICE: SignedDuration = SignedDuration::from_mins(2);
@@ -217,7 +225,7 @@ impl Cloud {
         };
         let choice = choose(&types, claim)?;
         self.check_stock(&choice)?;
-        let node_name = format!("node-{}", claim.name());
+        let node_name = self.free_host_name(claim.name());
         let made_before = self.instances.values().filter(|machine| machine.claim_uid == claim.meta.uid).count();
         let mut provider_id = format!("{PROVIDER_ID_PREFIX}{}", claim.meta.uid);
         if made_before > 0 {
@@ -228,8 +236,8 @@ impl Cloud {
         let answer = Launched {
             provider_id: provider_id.clone(),
             image_id: image,
-            capacity: choice.instance_type.capacity.clone(),
-            allocatable: choice.instance_type.allocatable(),
+            capacity: choice.capacity(),
+            allocatable: choice.allocatable(),
             labels: labels.clone(),
             annotations: Texts::new(),
         };
@@ -251,6 +259,16 @@ impl Cloud {
         self.ledger.launched(provider_id.clone(), choice.offering.price, now);
         self.instances.insert(provider_id, machine);
         Ok(answer)
+    }
+
+    /// No two machines share a host name, as in a real cloud, though a claim may bear the name of one that has gone and
+    /// left its machine behind.
+    fn free_host_name(&self, claim: &str) -> String {
+        let name = format!("node-{claim}");
+        match self.instances.values().any(|machine| machine.node_name == name) {
+            true => format!("{name}-{}", self.changes),
+            false => name,
+        }
     }
 
     pub fn terminate(&mut self, claim: Option<Target>, provider_id: &str, now: Timestamp) {
@@ -276,6 +294,20 @@ impl Cloud {
     pub fn find(&mut self, provider_id: &str, now: Timestamp) {
         let exists = self.instances.get(provider_id).is_some_and(|machine| !machine.is_ending);
         self.answer(Input::InstanceFound { provider_id: provider_id.into(), exists }, now);
+    }
+
+    /// Where the machine of a claim was put, once that is known.
+    pub fn run_hooks(&mut self, claim: Target, now: Timestamp) {
+        let machine = self.instances.values().find(|machine| machine.is_for(&claim.uid));
+        let is_placed = machine.is_none_or(|machine| now >= machine.launched + PLACED_AFTER);
+        let report = match is_placed {
+            true => {
+                let labels = Texts::from_iter([(Arc::from(RACK), Arc::from("rack-1"))]);
+                HookReport { labels, ..HookReport::default() }
+            }
+            false => HookReport { pending: vec![HOOK.into()], again: ASK_EVERY, labels: Texts::new() },
+        };
+        self.answer(Input::HooksRan { claim, report }, now);
     }
 
     /// Whether the machine of a claim was made from another image than its class wants now, or has other tags.
@@ -453,8 +485,8 @@ fn node(name: &str, made: &Launched, choice: &Choice) -> Value {
             "taints": [{"key": taint_key::UNREGISTERED, "effect": "NoExecute"}],
         },
         "status": {
-            "capacity": amounts(&choice.instance_type.capacity),
-            "allocatable": amounts(&choice.instance_type.allocatable()),
+            "capacity": amounts(&choice.capacity()),
+            "allocatable": amounts(&choice.allocatable()),
             "nodeInfo": {"kubeletVersion": made.image_id.as_deref().unwrap_or(image::PLAIN)},
         },
     })

@@ -20,8 +20,8 @@ use crate::store::{Kind, Object, Store};
 #[derive(Default)]
 pub(super) struct Choices {
     seen: u64,
-    /// Claims that were chosen, by uid.
-    chosen: BTreeSet<String>,
+    /// Claims that were chosen, by uid, and when that was decided where it is known.
+    chosen: BTreeMap<String, Option<Timestamp>>,
     /// Claims whose nodes could once take pods, by name.
     ready: BTreeSet<String>,
     /// What the nodes of a command cost when they were chosen, in millionths of a dollar per hour.
@@ -39,17 +39,20 @@ impl Choices {
     /// What the autoscaler did.
     pub fn after(&mut self, store: &Store, acts: &[Act], ledger: &Ledger) -> Vec<Broken> {
         let mut broken = Vec::new();
+        let mut choices = Vec::new();
         for claim in self.news(store) {
             self.note(&claim);
-            let Some(reason) = chosen_for(&claim) else { continue };
-            if !self.chosen.insert(claim.uid().to_owned()) {
+            if chosen_for(&claim).is_none() || self.chosen.contains_key(claim.uid()) {
                 continue;
             }
+            let act = acts.iter().find(|act| is_patch_of(act, claim.uid()));
+            self.chosen.insert(claim.uid().to_owned(), act.map(|act| act.decided));
             self.note_price(&claim, ledger);
             // A choice without a known act was taken up from an older process, which is judged by its own.
-            if let Some(act) = acts.iter().find(|act| is_patch_of(act, claim.uid())) {
-                broken.extend(judge(&claim, reason, act, store));
-            }
+            choices.extend(act.map(|act| (claim, act)));
+        }
+        for (claim, act) in choices {
+            broken.extend(self.judge(&claim, act, store));
         }
         for act in acts {
             if let Effect::DeleteClaim(target) = &act.effect {
@@ -77,6 +80,65 @@ impl Choices {
             if after >= before {
                 let command = command.id.to_owned();
                 broken.push(Broken::CostRaised { command, before, after });
+            }
+        }
+        broken
+    }
+
+    fn judge(&self, claim: &Object, act: &Act, store: &Store) -> Vec<Broken> {
+        let mut broken = Vec::new();
+        let Some(reason) = chosen_for(claim) else { return broken };
+        let Some(pool_name) = claim.text(&["metadata", "labels", label::NODEPOOL]) else { return broken };
+        let claim_name = || claim.name.to_string();
+        let heard = |kind: Kind| store.as_of(kind, act.heard(kind)).unwrap_or_default();
+        let pools = heard(Kind::NodePool);
+        let pool = pools.iter().find(|pool| *pool.name.name == *pool_name);
+        if let Some(pool) = pool {
+            let is_of_pool = |claim: &&Object| claim.text(&["metadata", "labels", label::NODEPOOL]) == Some(pool_name);
+            // A node that is gone since, or not heard of yet, may be counted.
+            let nodes = count_nodes(pool_name, &heard(Kind::NodeClaim), &heard(Kind::Node)).max({
+                let now = |kind: Kind| -> Vec<Object> { store.all(kind).cloned().collect() };
+                count_nodes(pool_name, &now(Kind::NodeClaim), &now(Kind::Node))
+            });
+            let allowance = |reason: &str| allowance(pool, reason, nodes, act.decided).unwrap_or(usize::MAX);
+            let allowed = allowance(reason);
+            // What was decided together has no order: any that keeps all budgets will do, the strictest first.
+            let is_after = |other: &Object| {
+                self.chosen.get(other.uid()) == Some(&Some(act.decided))
+                    && chosen_for(other).is_some_and(|reason| allowance(reason) > allowed)
+            };
+            let disrupted = store
+                .all(Kind::NodeClaim)
+                .filter(is_of_pool)
+                .filter(|claim| chosen_for(claim).is_some() && !claim.is_condition_true("InstanceTerminating"))
+                // A node that is gone is not disrupted any more, whatever its claim says yet.
+                .filter(|claim| has_node(claim, store) && !is_after(claim))
+                .count();
+            if disrupted > allowed {
+                let (pool, reason) = (pool_name.to_owned(), reason.to_owned());
+                broken.push(Broken::NodeBudgetExceeded { pool, reason, disrupted, allowed });
+            }
+            let is_off = |path: &[&str]| pool.at(path) == Some(&serde_json::Value::Bool(true));
+            if is_off(&["spec", "disabled"]) || is_off(&["spec", "disableDeprovisioning"]) {
+                broken.push(Broken::DisabledPoolDisrupted { pool: pool_name.to_owned(), claim: claim_name() });
+            }
+        }
+        let id = claim.text(&["status", "providerID"]);
+        let nodes = heard(Kind::Node);
+        let node = nodes.iter().find(|node| id.is_some() && node.text(&["spec", "providerID"]) == id);
+        let is_protected = |node: &Object| {
+            [annotation::DO_NOT_DISRUPT].iter().any(|key| node.text(&["metadata", "annotations", key]) == Some("true"))
+        };
+        if node.is_some_and(is_protected) && reason != "Unhealthy" {
+            broken.push(Broken::ProtectedNodeChosen { claim: claim_name() });
+        }
+        if let Some(action) = action(reason) {
+            for window in heard(Kind::MaintenanceWindow) {
+                let labels = node.unwrap_or(claim).labels();
+                if denies(&window, action, &labels, act.decided) {
+                    let window = window.name.to_string();
+                    broken.push(Broken::WindowIgnored { window, claim: claim_name(), reason: reason.to_owned() });
+                }
             }
         }
         broken
@@ -184,58 +246,6 @@ fn is_patch_of(act: &Act, claim_uid: &str) -> bool {
 
 fn price(claim: &Object, ledger: &Ledger) -> Option<i64> {
     ledger.price(claim.text(&["status", "providerID"])?).map(Price::micros)
-}
-
-fn judge(claim: &Object, reason: &str, act: &Act, store: &Store) -> Vec<Broken> {
-    let mut broken = Vec::new();
-    let Some(pool_name) = claim.text(&["metadata", "labels", label::NODEPOOL]) else { return broken };
-    let claim_name = || claim.name.to_string();
-    let heard = |kind: Kind| store.as_of(kind, act.heard(kind)).unwrap_or_default();
-    let pools = heard(Kind::NodePool);
-    let pool = pools.iter().find(|pool| *pool.name.name == *pool_name);
-    if let Some(pool) = pool {
-        let is_of_pool = |claim: &&Object| claim.text(&["metadata", "labels", label::NODEPOOL]) == Some(pool_name);
-        // A node that is gone since, or not heard of yet, may be counted.
-        let nodes = count_nodes(pool_name, &heard(Kind::NodeClaim), &heard(Kind::Node)).max({
-            let now = |kind: Kind| -> Vec<Object> { store.all(kind).cloned().collect() };
-            count_nodes(pool_name, &now(Kind::NodeClaim), &now(Kind::Node))
-        });
-        let disrupted = store
-            .all(Kind::NodeClaim)
-            .filter(is_of_pool)
-            .filter(|claim| chosen_for(claim).is_some() && !claim.is_condition_true("InstanceTerminating"))
-            // A node that is gone is not disrupted any more, whatever its claim says yet.
-            .filter(|claim| has_node(claim, store))
-            .count();
-        let allowed = allowance(pool, reason, nodes, act.decided);
-        if allowed.is_some_and(|allowed| disrupted > allowed) {
-            let (pool, reason) = (pool_name.to_owned(), reason.to_owned());
-            broken.push(Broken::NodeBudgetExceeded { pool, reason, disrupted, allowed: allowed.unwrap_or(0) });
-        }
-        let is_off = |path: &[&str]| pool.at(path) == Some(&serde_json::Value::Bool(true));
-        if is_off(&["spec", "disabled"]) || is_off(&["spec", "disableDeprovisioning"]) {
-            broken.push(Broken::DisabledPoolDisrupted { pool: pool_name.to_owned(), claim: claim_name() });
-        }
-    }
-    let id = claim.text(&["status", "providerID"]);
-    let nodes = heard(Kind::Node);
-    let node = nodes.iter().find(|node| id.is_some() && node.text(&["spec", "providerID"]) == id);
-    let is_protected = |node: &Object| {
-        [annotation::DO_NOT_DISRUPT].iter().any(|key| node.text(&["metadata", "annotations", key]) == Some("true"))
-    };
-    if node.is_some_and(is_protected) && reason != "Unhealthy" {
-        broken.push(Broken::ProtectedNodeChosen { claim: claim_name() });
-    }
-    if let Some(action) = action(reason) {
-        for window in heard(Kind::MaintenanceWindow) {
-            let labels = node.unwrap_or(claim).labels();
-            if denies(&window, action, &labels, act.decided) {
-                let window = window.name.to_string();
-                broken.push(Broken::WindowIgnored { window, claim: claim_name(), reason: reason.to_owned() });
-            }
-        }
-    }
-    broken
 }
 
 /// The nodes that shares of a budget are taken of: initialised, as they say themselves, and their instances not going yet.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use kerf_model::budget::BudgetList;
 use kerf_model::change::{Change, Input};
+use kerf_model::cluster::InstanceType;
 use kerf_model::effect::{ClaimPatch, Effect, MetaPatch};
 use kerf_model::label::annotation;
+use kerf_model::price::Price;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mutation {
@@ -22,7 +24,12 @@ pub enum Mutation {
     IgnoreWindows,
     /// A claim that is marked to go is deleted at once, whatever it waits for.
     DeleteAtOnce,
+    /// What is dear is taken for cheap, and the other way round.
+    MisreadPrices,
 }
+
+/// A dollar times a dollar: what costs half of one is taken for two.
+const SQUARE: i64 = 1_000_000_000_000;
 
 impl Mutation {
     /// What is heard instead.
@@ -35,6 +42,12 @@ impl Mutation {
                     spec.disruption.budgets = BudgetList::default();
                 }
                 Some(Input::Change(Change::NodePool(name, Some(pool))))
+            }
+            (Self::MisreadPrices, Input::Catalogue(mut types)) => {
+                for types in types.values_mut() {
+                    *types = types.iter().cloned().map(turned_round).collect();
+                }
+                Some(Input::Catalogue(types))
             }
             (_, input) => Some(input),
         }
@@ -65,4 +78,11 @@ impl Mutation {
             (_, effect) => effect,
         }
     }
+}
+
+fn turned_round(mut kind: InstanceType) -> InstanceType {
+    for offering in &mut kind.offerings {
+        offering.price = Price::from_micros(SQUARE / offering.price.micros().max(1));
+    }
+    kind
 }

@@ -24,6 +24,8 @@ pub struct SettingsText {
     gates: BTreeMap<String, bool>,
     legacy_node_repair: bool,
     rebalance_action: RebalanceText,
+    /// The cloud tells where it has put a machine some time after its launch, and the node waits for that.
+    registration_hooks: bool,
     /// As of `--drift-waves`.
     drift_waves: Option<String>,
 }
@@ -69,6 +71,7 @@ impl SettingsText {
         settings.lifecycle.drift = self.drift.unwrap_or(true);
         // The cloud of the world drifts: a class may name another image.
         settings.lifecycle.provider_drift = true;
+        settings.lifecycle.registration_hooks = self.registration_hooks;
         for (gate, on) in &self.gates {
             settings.set_gate(gate, *on);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kerf_api::maintenance_window::MaintenanceWindow;
@@ -92,6 +92,13 @@ pub async fn a_maintenance_window_keeps_the_node(world: &World<'_>) -> Result<()
     let (node, claim) = world.running_on_one_node(json!({}), 1, json!({})).await?;
     drift(world, &claim).await?;
     stays(world, &node).await?;
+    eventually("the window says what it does", async || {
+        let status = world.api::<MaintenanceWindow>().get(&world.pool).await?.status.unwrap_or_default();
+        let ready = status.conditions.iter().flatten().find(|found| found.type_ == "Ready").map(|found| &*found.status);
+        ensure!((status.active, status.matched_nodes, ready) == (Some(true), Some(1), Some("True")), "{status:?}");
+        Ok(Some(()))
+    })
+    .await?;
     world.api::<MaintenanceWindow>().delete(&world.pool, &Default::default()).await?;
     world.until_replaced(&node, 1).await?;
     world.clean_up().await

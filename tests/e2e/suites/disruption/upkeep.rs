@@ -33,6 +33,29 @@ pub async fn a_sick_node_is_replaced(world: &World<'_>) -> Result<()> {
     world.clean_up().await
 }
 
+/// It stays the same node, with another boot id, and its pods run.
+pub async fn a_node_that_needs_it_is_booted_again(world: &World<'_>) -> Result<()> {
+    let (node, claim) = world.running_on_one_node(json!({}), 2, json!({})).await?;
+    fault(world, &node, "KWOKRebootRequired", "True").await?;
+    // Thirty seconds are tolerated.
+    within(DRAIN_WITHIN, "the node has booted again", async || {
+        let found = world.claims().await?.into_iter().find(|found| found.name == claim.name);
+        let rebooting = found.as_ref().and_then(|found| found.condition("Rebooting")).map(|found| found.reason.clone());
+        let boot_id =
+            world.api::<Node>().get(&node).await?.status.and_then(|status| status.node_info).map(|info| info.boot_id);
+        let is_new = boot_id.as_ref().is_some_and(|id| id.starts_with("kwok-"));
+        ensure!(is_new && rebooting.as_deref() == Some("RebootSucceeded"), "{rebooting:?} {boot_id:?}");
+        Ok(Some(()))
+    })
+    .await?;
+    world.until_told(&claim.name, "RebootObserved").await?;
+    fault(world, &node, "KWOKRebootRequired", "False").await?;
+    world.until_running(2).await?;
+    let (same, _) = world.only_node().await?;
+    ensure!(same == node && !is_tainted(&world.api::<Node>().get(&node).await?), "{same} instead of {node}");
+    world.clean_up().await
+}
+
 pub async fn too_many_sick_nodes_are_left_alone(world: &World<'_>) -> Result<()> {
     world.create_pool(json!({"replicas": 5, "disruption": null, "limits": {"nodes": 6}})).await?;
     until_nodes(world, 5).await?;
@@ -66,7 +89,11 @@ async fn until_nodes(world: &World<'_>, count: usize) -> Result<()> {
 
 /// The condition that KWOK's repair policies know for tests.
 async fn fall_ill(world: &World<'_>, node: &str) -> Result<()> {
-    let fault = json!({"status": {"conditions": [{"type": "KWOKUnhealthy", "status": "True", "reason": "ForATest"}]}});
+    fault(world, node, "KWOKUnhealthy", "True").await
+}
+
+async fn fault(world: &World<'_>, node: &str, kind: &str, status: &str) -> Result<()> {
+    let fault = json!({"status": {"conditions": [{"type": kind, "status": status, "reason": "ForATest"}]}});
     world.api::<Node>().patch_status(node, &PatchParams::default(), &Patch::Strategic(fault)).await?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use kerf_model::price::Price;
 use super::pool_names;
 use crate::context::Context;
 use crate::subject::Subject;
-use crate::{KeepReason, Round, ScoredMove, Verdict};
+use crate::{KeepReason, Proposal, Round, ScoredMove, Verdict};
 
 /// Half of the share; the reference's `k` is 2 and cannot be set.
 pub(crate) const THRESHOLD: f64 = 0.5;
@@ -22,6 +22,15 @@ pub(crate) struct Totals(BTreeMap<Arc<str>, Total>);
 struct Total {
     price: f64,
     disruption: f64,
+}
+
+/// What a move means to a Balanced pool.
+pub(crate) struct Score {
+    pub(crate) pool: Arc<str>,
+    pub(crate) value: f64,
+    /// Parts of what the pool costs, and of what disrupting all of it would cost.
+    pub(crate) saved: f64,
+    pub(crate) disrupted: f64,
 }
 
 impl Totals {
@@ -47,14 +56,21 @@ impl Totals {
         let Some(savings) = savings.map(dollars) else {
             return if deletes { Ok(()) } else { Err(KeepReason::UnknownPrice) };
         };
-        match self.scores(subjects, savings).into_iter().find(|(_, score)| *score < THRESHOLD) {
-            Some((pool, score)) => Err(KeepReason::BelowScore { pool, score, threshold: THRESHOLD }),
+        match self.of_move(subjects, savings).into_iter().find(|score| score.value < THRESHOLD) {
+            Some(Score { pool, value, .. }) => Err(KeepReason::BelowScore { pool, score: value, threshold: THRESHOLD }),
             None => Ok(()),
         }
     }
 
-    /// Of every Balanced pool that nodes are taken from, in dollars per hour saved by all of them together.
-    fn scores(&self, subjects: &[&Subject<'_>], savings: f64) -> Vec<(Arc<str>, f64)> {
+    /// Of every Balanced pool that the proposal takes nodes from, if it is known what it saves.
+    pub(crate) fn scores(&self, proposal: &Proposal, context: &Context<'_>) -> Vec<Score> {
+        let Some(savings) = proposal.savings.filter(|_| proposal.method.is_consolidation()) else { return Vec::new() };
+        let subjects: Vec<_> = proposal.claims().filter_map(|claim| context.subject(claim)).collect();
+        self.of_move(&subjects, dollars(savings))
+    }
+
+    /// With dollars per hour saved by all of them together.
+    fn of_move(&self, subjects: &[&Subject<'_>], savings: f64) -> Vec<Score> {
         let price = |subject: &&&Subject<'_>| subject.price.map_or(0.0, dollars);
         let all: f64 = subjects.iter().map(|subject| price(&subject)).sum();
         let mut scores = Vec::new();
@@ -63,25 +79,23 @@ impl Totals {
             let own = || subjects.iter().filter(|subject| subject.pool_name.as_ref() == Some(pool));
             let share = own().map(|subject| price(&subject)).sum::<f64>() / all;
             let disruption: f64 = own().map(|subject| subject.reschedule_cost).sum();
-            scores.push((Arc::clone(pool), score(savings * share, disruption, total)));
+            let savings = savings * share;
+            scores.push(Score {
+                pool: Arc::clone(pool),
+                value: score(savings, disruption, total),
+                saved: part(savings, total.price),
+                disrupted: part(disruption, total.disruption),
+            });
         }
         scores
     }
 }
 
 /// The moves from Balanced pools that the round has weighed: those that it proposes, and those that kept a node.
-pub(crate) fn scored(context: &Context<'_>, round: &Round) -> Vec<ScoredMove> {
-    let totals = Totals::of(context);
-    if totals.0.is_empty() {
-        return Vec::new();
-    }
-    let mut scored = Vec::new();
-    for proposal in round.proposals.iter().filter(|proposal| proposal.method.is_consolidation()) {
-        let subjects: Vec<_> = proposal.claims().filter_map(|claim| context.subject(claim)).collect();
-        let Some(savings) = proposal.savings.map(dollars) else { continue };
-        let scores = totals.scores(&subjects, savings);
-        scored.extend(scores.into_iter().map(|(pool, score)| ScoredMove { pool, score, approved: true }));
-    }
+pub(crate) fn scored(context: &Context<'_>, totals: &Totals, round: &Round) -> Vec<ScoredMove> {
+    let scores = round.proposals.iter().flat_map(|proposal| totals.scores(proposal, context));
+    let mut scored: Vec<_> =
+        scores.map(|Score { pool, value, .. }| ScoredMove { pool, score: value, approved: true }).collect();
     for verdict in round.verdicts.values() {
         if let Verdict::Keep(KeepReason::BelowScore { pool, score, .. }) = verdict {
             scored.push(ScoredMove { pool: Arc::clone(pool), score: *score, approved: false });
@@ -101,6 +115,10 @@ fn score(savings: f64, disruption: f64, total: &Total) -> f64 {
         return 0.0;
     }
     (savings / total.price) / (disruption / total.disruption)
+}
+
+fn part(own: f64, all: f64) -> f64 {
+    if all > 0.0 { own / all } else { 0.0 }
 }
 
 fn is_balanced(subject: &Subject<'_>) -> bool {
@@ -127,6 +145,8 @@ mod tests {
         check(7.26, 4.0, (58.08, 90.0), 2.8125);
         check(4.84, 5.0, (58.08, 90.0), 1.5);
         check(2.42, 9.0, (58.08, 90.0), 0.41667);
+        let total = Total { price: 58.08, disruption: 90.0 };
+        assert!((1.0 / 3.0..1.0).contains(&score(2.42, 9.0, &total)), "with k = 3 it would do, with k = 1 not");
         check(0.0, 11.0, (58.08, 90.0), 0.0);
         check(2.42, 9.0, (48.40, 90.0), 0.5);
         check(4.84, 5.0, (58.08, 117.0), 1.95);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use kerf_model::price::Price;
 
 use super::{MAX_NODES, Moved, Totals, candidates, find, price_of, propose};
-use crate::parallel::in_parallel;
+use crate::parallel::{Effort, in_parallel};
 use crate::plan::{Plan, Tally};
 use crate::subject::Subject;
 use crate::{Action, KeepReason, Method, Reason};
@@ -44,14 +44,14 @@ struct Examined<'c, 'a> {
     alone: Result<Moved, KeepReason>,
 }
 
-/// `reserve` says how many nodes of a pool are left to others.
+/// `reserve` says how many nodes of a pool are left to drift.
 pub(crate) fn run(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) {
     let eligible = candidates(plan);
     plan.count_eligible(Method::SingleNode, eligible.len());
     plan.count_eligible(Method::MultiNode, eligible.len());
     let mut kept_back = Tally::default();
     for (pool, nodes) in reserve {
-        kept_back.keep_back(pool, *nodes);
+        kept_back.leave_to_drift(pool, *nodes);
     }
     let mut within = Vec::new();
     for (at, subject) in eligible {
@@ -61,7 +61,7 @@ pub(crate) fn run(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) {
         }
     }
     let totals = Totals::of(plan.context);
-    let alone = in_parallel(&within, |(_, subject)| find(plan, &totals, &[*subject]));
+    let alone = in_parallel(&within, Effort::WhatIf, |(_, subject)| find(plan, &totals, &[*subject]));
     let examined: Vec<Examined<'_, '_>> =
         within.into_iter().zip(alone).map(|((at, subject), alone)| Examined { at, subject, alone }).collect();
     delete_together(plan, &totals, &examined, &kept_back);
@@ -157,7 +157,7 @@ fn replace_together<'a>(
         }
         let prefixes: Vec<Vec<&Examined<'_, 'a>>> =
             lists.values().flat_map(|list| prefixes(plan, list, kept_back)).collect();
-        let found = in_parallel(&prefixes, |prefix| worth_more_than_alone(plan, totals, prefix));
+        let found = in_parallel(&prefixes, Effort::WhatIf, |prefix| worth_more_than_alone(plan, totals, prefix));
         let best = prefixes.iter().zip(found).filter_map(|(prefix, moved)| Some((prefix, moved?)));
         let rate = best_rate(plan, examined);
         let best = best.filter(|(_, moved)| is_worth_it(moved, rate));
