@@ -14,7 +14,7 @@ pub struct Act {
     pub effect: Effect,
     /// By the clock of the engine.
     pub decided: Timestamp,
-    pub(super) heard: Arc<Heard>,
+    pub(crate) heard: Arc<Heard>,
 }
 
 impl Act {

@@ -305,3 +305,80 @@ fn denies(window: &Object, action: Action, labels: &crate::store::LabelMap<'_>, 
     let parsed = kerf_api::parse::maintenance_window(&wire);
     parsed.is_ok_and(|parsed| parsed.value.denies(action, labels, at))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kerf_api::admission::Admission;
+    use kerf_model::cluster::ObjectName;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::store::{Part, Patch};
+
+    /// Says what is broken when nodes are chosen for these reasons, all in one moment, from a pool of five with these
+    /// budgets.
+    fn check(budgets: Value, reasons: &[&str], expected: &[(&str, usize, usize)]) {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let mut store = Store::new(Arc::new(Admission::new(&kerf_api::crds(None)).unwrap()), 1, now);
+        let class = json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
+        let spec = json!({"nodeClassRef": class, "requirements": []});
+        let pool = json!({
+            "metadata": {"name": "general"},
+            "spec": {"disruption": {"consolidateAfter": "0s", "budgets": budgets}, "template": {"spec": spec}},
+        });
+        store.create(Kind::NodePool, pool, now).unwrap();
+        for name in ["a", "b", "c", "d", "e"] {
+            let of_pool = json!({label::NODEPOOL: "general", label::INITIALIZED: "true"});
+            let node = json!({"metadata": {"name": name, "labels": of_pool}, "spec": {"providerID": name}});
+            store.create(Kind::Node, node, now).unwrap();
+            let claim = json!({"metadata": {"name": name, "labels": {label::NODEPOOL: "general"}}, "spec": spec});
+            store.create(Kind::NodeClaim, claim, now).unwrap();
+            let status = Patch::Merge(json!({"status": {"providerID": name}}));
+            store.patch(Kind::NodeClaim, &ObjectName::of_cluster(name), Part::Status, &status).unwrap();
+        }
+        let mut choices = Choices::default();
+        choices.before(&store);
+        let heard: BTreeMap<_, _> = Kind::ALL.into_iter().map(|kind| (kind, store.version())).collect();
+        let heard = Arc::new(heard);
+        let mut acts = Vec::new();
+        for (name, reason) in ["a", "b", "c", "d", "e"].into_iter().zip(reasons) {
+            let condition = json!({
+                "type": "DisruptionReason", "status": "True", "reason": reason, "message": reason,
+                "lastTransitionTime": now,
+            });
+            let marked = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+            let name = ObjectName::of_cluster(name);
+            let claim = store.patch(Kind::NodeClaim, &name, Part::Status, &marked).unwrap();
+            let effect = Effect::PatchClaim(Target { name, uid: claim.uid().into() }, Box::default());
+            acts.push(Act { effect, decided: now, heard: Arc::clone(&heard) });
+        }
+        let broken = choices.after(&store, &acts, &Ledger::default());
+        let found: BTreeSet<_> = broken
+            .iter()
+            .map(|broken| match broken {
+                Broken::NodeBudgetExceeded { reason, disrupted, allowed, .. } => {
+                    (reason.as_str(), *disrupted, *allowed)
+                }
+                other => panic!("{other}"),
+            })
+            .collect();
+        assert_eq!(found, expected.iter().copied().collect());
+    }
+
+    #[test]
+    fn nodes_that_are_chosen_in_one_moment_count_against_each_other() {
+        check(json!([{"nodes": "1"}]), &["Empty"], &[]);
+        check(json!([{"nodes": "1"}]), &["Empty", "Empty"], &[("Empty", 2, 1)]);
+        check(json!([{"nodes": "1"}]), &["Empty", "Drifted"], &[("Drifted", 2, 1), ("Empty", 2, 1)]);
+    }
+
+    #[test]
+    fn of_two_reasons_in_one_moment_the_one_with_less_room_comes_first() {
+        let budgets = json!([{"nodes": "3"}, {"nodes": "1", "reasons": ["Drifted"]}]);
+        check(budgets.clone(), &["Empty", "Empty", "Drifted"], &[]);
+        check(budgets.clone(), &["Drifted", "Empty", "Drifted"], &[("Drifted", 2, 1)]);
+        check(budgets, &["Empty", "Empty", "Drifted", "Empty"], &[("Empty", 4, 3)]);
+    }
+}
