@@ -253,12 +253,18 @@ impl Brain {
     }
 
     fn seen(&self) -> Arc<Seen> {
-        let verdicts = self.engine.pod_verdicts().values();
+        let unplaced = self.engine.pod_verdicts().values().filter_map(|verdict| match verdict {
+            PodVerdict::NoPlace(why) => Some(why),
+            PodVerdict::Fits(_) | PodVerdict::Planned { .. } => None,
+        });
+        let (ignored, unschedulable): (Vec<_>, Vec<_>) =
+            unplaced.filter(|why| why.is_ignored() || !why.is_silent()).partition(|why| why.is_ignored());
         Arc::new(Seen {
             snapshot: self.engine.snapshot().clone(),
             types: self.types.clone(),
             waiting: self.waiting.clone(),
-            unschedulable: verdicts.filter(|verdict| matches!(verdict, PodVerdict::NoPlace(_))).count(),
+            unschedulable: unschedulable.len(),
+            ignored: ignored.len(),
             labels: self.labels.clone(),
             now: self.now,
         })

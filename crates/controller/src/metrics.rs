@@ -155,7 +155,8 @@ impl Metrics {
     pub(crate) fn claim_created(&self, claim: &NewClaim) {
         let pool = claim.labels.get(label::NODEPOOL).map(AsRef::as_ref).unwrap_or_default();
         let relaxed = claim.annotations.get(annotation::MIN_VALUES_RELAXED).map_or("false", AsRef::as_ref);
-        self.add(&metric::CLAIMS_CREATED, &["provisioned", pool, relaxed]);
+        let reason = claim.replaces_for.map_or("provisioned", Reason::metric);
+        self.add(&metric::CLAIMS_CREATED, &[reason, pool, relaxed]);
     }
 
     pub(crate) fn claim_gone(&self, claim: &NodeClaim, now: Timestamp) {
@@ -541,9 +542,13 @@ const fn uses_devices(pod: &Pod) -> &'static str {
 #[cfg(test)]
 mod tests {
     use kerf_disruption::{Method, ObjectionKind, ProposalId};
-    use kerf_model::cluster::ObjectName;
+    use kerf_model::cluster::{ObjectName, Texts};
+    use kerf_model::duration::NillableDuration;
     use kerf_model::effect::Target;
     use kerf_model::maintenance::Action;
+    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
+    use kerf_model::requirement::Requirements;
+    use kerf_model::resources::ResourceList;
 
     use super::*;
 
@@ -558,6 +563,36 @@ mod tests {
         let text = metrics.text().await;
         assert!(text.contains("karpenter_build_info{version=\"1\","), "{text}");
         assert!(text.contains("leader_election_master_status{name=\"lease\"} 0\n"), "{text}");
+    }
+
+    /// Sheet 03 §11: what replaces a node was counted as if it came for pods.
+    #[tokio::test]
+    async fn claims_are_counted_by_what_they_come_for() {
+        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, None, Traffic::default());
+        let claim = |replaces_for| NewClaim {
+            name: Arc::from("a"),
+            labels: [(Arc::from(label::NODEPOOL), Arc::from("p"))].into(),
+            annotations: Texts::new(),
+            owner: None,
+            node: NodeSpec {
+                class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
+                requirements: Requirements::new(),
+                taints: Vec::new(),
+                startup_taints: Vec::new(),
+                expire_after: NillableDuration::Never,
+                termination_grace_period: None,
+            },
+            requests: ResourceList::new(),
+            replaces_for,
+        };
+        [None, Some(Reason::Drifted), None].into_iter().for_each(|reason| metrics.claim_created(&claim(reason)));
+        let text = metrics.text().await;
+        for (reason, count) in [("provisioned", 2), ("drifted", 1)] {
+            let line = format!(
+                "karpenter_nodeclaims_created_total{{reason=\"{reason}\",nodepool=\"p\",min_values_relaxed=\"false\"}} {count}\n"
+            );
+            assert!(text.contains(&line), "{line} in {text}");
+        }
     }
 
     /// Sheet 03 §10 and §14: nodes that failed the second look are counted, and those that could go, by reason.

@@ -159,7 +159,7 @@ impl Command {
             annotations.extend(pool_stamp(&planned.pool, snapshot));
             annotations.insert(Arc::from(annotation::REPLACES), Arc::from(replaces.to_string()));
             let order = planned.to_new_claim(name.clone(), annotations);
-            let order = Some(Box::new(order));
+            let order = Some(Box::new(NewClaim { replaces_for: Some(proposal.reason), ..order }));
             replacements.push(Replacement { name, order, asked: None, is_seen: false, is_ready: false });
         }
         let going = |candidate: &kerf_disruption::Candidate| Going {

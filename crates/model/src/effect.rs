@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::budget::DisruptionReason;
 use crate::cluster::{BufferStatus, Conditions, ObjectMeta, ObjectName, Owner, Texts, WindowStatus};
 use crate::node_pool::NodeSpec;
 use crate::resources::{ResourceList, ResourceName};
@@ -88,6 +89,8 @@ pub struct NewClaim {
     pub owner: Option<Owner>,
     pub node: NodeSpec,
     pub requests: ResourceList,
+    /// Why nodes go that it comes for; `None` if it comes for pods that wait, or for its pool.
+    pub replaces_for: Option<DisruptionReason>,
 }
 
 /// What to change of an object's metadata. `None` as a value removes the key.

@@ -112,6 +112,11 @@ impl Unplaced {
         Self { overall, pools: BTreeMap::new() }
     }
 
+    /// Whether it was turned away before a place was looked for.
+    pub fn is_ignored(&self) -> bool {
+        matches!(self.overall, Overall::OptedOut | Overall::Invalid(_))
+    }
+
     /// Whether nobody needs to be told.
     pub fn is_silent(&self) -> bool {
         matches!(self.overall, Overall::OptedOut | Overall::Deferred)

@@ -212,6 +212,7 @@ impl PlannedClaim {
             owner: Some(self.owner.clone()),
             node: self.node.clone(),
             requests: self.requests.clone(),
+            replaces_for: None,
         }
     }
 }

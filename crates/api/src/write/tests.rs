@@ -101,6 +101,7 @@ fn new_claim(provider: Provider) -> NewClaim {
             termination_grace_period: Some("1h30m".parse().unwrap()),
         },
         requests: amounts("cpu=1500m memory=1.5Gi pods=3"),
+        replaces_for: None,
     }
 }
 

@@ -22,7 +22,8 @@ use crate::output::{self, Outcome, ReportFormat};
 /// A row is a stretch of time in which nothing changes. The columns are the reasons that budgets know; maintenance
 /// windows that cover nodes of the pool are named, with what they hold back. Ends with 1 if there is a warning.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+// One file per -f: a name that follows is not a file.
+#[command(after_help = EXAMPLES, mut_arg("files", |files| files.num_args(1)))]
 pub struct Args {
     /// The NodePool
     #[arg(value_name = "NODEPOOL")]

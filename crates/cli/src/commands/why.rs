@@ -19,7 +19,8 @@ use crate::output::{self, Outcome, ReportFormat};
 /// The answer is the decision that the controller would make now, with its parameters and what can be done about it.
 /// Works on the live cluster, which is only read, and with -f on a dump.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+// One file per -f: a name that follows is not a file.
+#[command(after_help = EXAMPLES, mut_arg("files", |files| files.num_args(1)))]
 pub struct Args {
     /// What it is
     #[arg(value_enum, value_name = "KIND")]

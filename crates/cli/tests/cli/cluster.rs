@@ -54,6 +54,14 @@ fn schedule_is_well_when_every_pod_has_a_place_and_says_so_when_none_waits() {
     kerf("schedule -f - --catalogue ec2-like").stdin(pods(1)).exits(0);
 }
 
+/// As people type it: what stands behind `-f FILE` is the name, not another file.
+#[test]
+fn the_dump_may_be_named_before_the_object() {
+    for command in ["why -f examples/dumps/underused node held", "budget -f examples/dumps/underused general"] {
+        kerf(command).current_dir(&repository()).exits(0);
+    }
+}
+
 /// A plan of nothing reads as if nothing had to be done.
 #[test]
 fn what_cannot_be_read_is_no_empty_cluster() {

@@ -129,7 +129,7 @@ metrics! {
 
     PODS_STATE = "karpenter_pods_state", Gauge,
         ["name", "namespace", "owner", "node", "scheduled", "nodepool", "zone", "arch", "capacity_type", "instance_type",
-         "phase", "managed"],
+         "phase", "ready", "managed"],
         "Always 1; one series per pod.";
     PODS_STARTUP = "karpenter_pods_startup_duration_seconds", Summary, [], "From a pod's creation until it runs.";
     PODS_BOUND = "karpenter_pods_bound_duration_seconds", Histogram(DURATIONS), ["dynamic_resources"],
@@ -165,6 +165,8 @@ metrics! {
     SCHEDULER_QUEUE = "karpenter_scheduler_queue_depth", Gauge, ["controller"], "Pods that have no place yet.";
     SCHEDULER_UNSCHEDULABLE = "karpenter_scheduler_unschedulable_pods_count", Gauge, ["controller"],
         "Pods that no node, present or possible, can take.";
+    SCHEDULER_IGNORED = "karpenter_scheduler_ignored_pods_count", Gauge, [],
+        "Pods that wait and are not tried: what they ask for means nothing, or they opted out.";
 
     DISRUPTION_EVALUATION = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds", Histogram(DURATIONS),
         ["reason", "consolidation_type"],

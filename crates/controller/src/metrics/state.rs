@@ -26,6 +26,8 @@ pub struct Seen {
     pub waiting: BTreeMap<ObjectName, Waiting>,
     /// Pods that nothing can take.
     pub unschedulable: usize,
+    /// Pods that are not tried.
+    pub ignored: usize,
     pub labels: LabelRules,
     pub now: Timestamp,
 }
@@ -42,6 +44,7 @@ impl Seen {
         let undecided = self.waiting.values().filter(|waiting| waiting.decided.is_none()).count();
         page.gauge(&metric::SCHEDULER_QUEUE, &["provisioner"], undecided as f64);
         page.gauge(&metric::SCHEDULER_UNSCHEDULABLE, &["provisioner"], self.unschedulable as f64);
+        page.gauge(&metric::SCHEDULER_IGNORED, &[], self.ignored as f64);
         if !with_state {
             return;
         }
@@ -179,6 +182,7 @@ impl Seen {
                 of_node(label::CAPACITY_TYPE),
                 of_node(label::INSTANCE_TYPE),
                 phase(pod.phase),
+                flag(pod.phase == PodPhase::Running && !pod.is_unready),
                 flag(node.is_some_and(|node| self.is_managed(node))),
             ],
             1.0,

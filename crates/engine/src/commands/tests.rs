@@ -74,6 +74,7 @@ fn order(name: &str) -> NewClaim {
         owner: None,
         node: node_spec(),
         requests: ResourceList::new(),
+        replaces_for: None,
     }
 }
 

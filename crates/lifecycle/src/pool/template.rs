@@ -26,5 +26,6 @@ pub fn claim_from(pool: &StoredPool, spec: &NodePool, name: Arc<str>) -> NewClai
         owner: Some(owner_of(&pool.meta.name.name, &pool.meta.uid)),
         node: spec.node.clone(),
         requests: ResourceList::new(),
+        replaces_for: None,
     }
 }
