@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use kerf_api::write::{Request, api_writes};
+use kerf_api::write::{ApiWrite, Request, api_writes};
 use kerf_cloud::Provider;
 use kerf_model::change::Input;
 use kerf_model::cluster::{NodeClaim, NodeClass, ObjectName};
@@ -263,7 +263,8 @@ where
                     if matches!(effect, Effect::PatchPod(..)) {
                         self.metrics.pod_cost_written(Some(&error));
                     }
-                    return failed(effect, error);
+                    tell(write, &error);
+                    return Some(Heard::Input(Input::WriteFailed { effect: Box::new(effect), error }));
                 }
             }
         }
@@ -285,7 +286,7 @@ where
         }
         match answer {
             Ok(_) => debug!(reason = event.reason, event = %write.name, "published an event"),
-            Err(refused) => tell(&refused.error),
+            Err(refused) => tell(&write, &refused.error),
         }
     }
 
@@ -346,23 +347,19 @@ where
 /// What the server says to whatever is created in a namespace that is being deleted.
 const NAMESPACE_ENDS: &str = "because it is being terminated";
 
-fn failed(effect: Effect, error: WriteError) -> Option<Heard> {
-    tell(&error);
-    Some(Heard::Input(Input::WriteFailed { effect: Box::new(effect), error }))
-}
-
-fn tell(error: &WriteError) {
+fn tell(write: &ApiWrite, error: &WriteError) {
+    let path = write.path();
     match error {
         // Its pods go with the namespace, and nobody reads its events.
         WriteError::Invalid { message } if message.contains(NAMESPACE_ENDS) => {
-            debug!(error = %error, "a write did not happen");
+            debug!(path, error = %error, "a write did not happen");
         }
         // Normal life: the next look decides anew.
         WriteError::Conflict | WriteError::NotFound | WriteError::BudgetRefused { .. } => {
-            debug!(error = %error, "a write did not happen");
+            debug!(path, error = %error, "a write did not happen");
         }
         WriteError::Invalid { .. } | WriteError::Unavailable { .. } => {
-            warn!(error = %error, "a write did not happen");
+            warn!(path, error = %error, "a write did not happen");
         }
     }
 }

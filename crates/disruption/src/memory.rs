@@ -27,8 +27,6 @@ pub struct Memory {
     pub rollouts: BTreeMap<Arc<str>, Rollout>,
     /// Commands that were started, oldest first. See [`Memory::started`].
     pub moves: Vec<Move>,
-    /// By node: how many virtual pods of capacity buffers it holds.
-    pub buffers: BTreeMap<Arc<str>, u32>,
     /// By claim uid: when reboots were started.
     pub reboots: BTreeMap<Arc<str>, Vec<Timestamp>>,
     /// Claims (by name) whose spot instance the cloud advises to leave.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use kerf_model::cluster::{ObjectName, Pod, condition_kind as kind};
 use kerf_scheduling::{
     Aim, Departure, OnHost, Options, PlannedClaim, Prepared, Question, ReservedMode, Schedule, Supply, Unplaced,
-    is_virtual,
+    is_virtual, virtual_pods_on_hosts,
 };
 
 use crate::subject::Subject;
@@ -33,6 +33,10 @@ pub(crate) struct Simulator<'a> {
     settled: Closed,
     not_drifted: Closed,
     all: Closed,
+    /// By node, or claim without one: for how many pods of capacity buffers it has room that no real pod needs.
+    buffered: BTreeMap<Arc<str>, u32>,
+    /// How many of their pods can have no room at all.
+    homeless: usize,
     /// What proposals of this round land on; what-ifs know.
     landed: BTreeSet<Arc<str>>,
     asked: AtomicU32,
@@ -78,6 +82,8 @@ impl<'a> Simulator<'a> {
             settled: Closed::default(),
             not_drifted: Closed::default(),
             all: Closed::default(),
+            buffered: BTreeMap::new(),
+            homeless: 0,
             landed: BTreeSet::new(),
             asked: AtomicU32::new(0),
         };
@@ -107,13 +113,19 @@ impl<'a> Simulator<'a> {
         simulator
     }
 
-    /// Places the pods of others once and for all if they are many.
+    /// Finds the room that buffers keep, and places the pods of others once and for all if they are many.
     fn settle_others(&mut self) {
-        if self.others.len() <= MOST_CARRIED {
+        let are_many = self.others.len() > MOST_CARRIED;
+        if !are_many && self.view.virtual_pods.is_empty() {
             return;
         }
         let question = Question { reserved: ReservedMode::Fallback, ..self.question(&[], &[], &self.all) };
         let schedule = self.solve(&question);
+        self.buffered = virtual_pods_on_hosts(&schedule);
+        self.homeless = homeless(&schedule);
+        if !are_many {
+            return;
+        }
         self.close(schedule.on_existing.iter().map(|on| Arc::clone(on.host.name())));
         self.others.clear();
     }
@@ -188,15 +200,19 @@ impl<'a> Simulator<'a> {
             Destinations::All => &self.all,
         };
         let question = Question { reserved: ReservedMode::Fallback, ..self.question(subjects, moving, closed) };
-        judge(self.solve(&question), moving, self.host_buffers(subjects))
+        let homeless = self.host_buffers(subjects).then_some(self.homeless);
+        judge(self.solve(&question), moving, homeless)
     }
 
     /// Whether room for pods of capacity buffers goes with the nodes: then those need new room, and it costs.
     fn host_buffers(&self, subjects: &[&Subject<'a>]) -> bool {
-        let hosts = |subject: &&Subject<'a>| {
-            subject.node.is_some_and(|node| self.view.memory.buffers.get(node.name()).is_some_and(|pods| *pods > 0))
-        };
-        subjects.iter().any(hosts)
+        subjects.iter().any(|subject| self.buffered(subject) > 0)
+    }
+
+    /// For how many pods of capacity buffers the node has room that no real pod needs. Such a node is not empty.
+    pub(crate) fn buffered(&self, subject: &Subject<'a>) -> u32 {
+        let host = subject.node.map_or(subject.name(), |node| node.name());
+        self.buffered.get(host).copied().unwrap_or_default()
     }
 
     /// Whether the pods would have a place if the reservation had one more, and nobody fell back from it.
@@ -204,7 +220,7 @@ impl<'a> Simulator<'a> {
         let credits = BTreeMap::from([(Arc::clone(reservation), 1)]);
         let asked = self.question(&[subject], moving, &self.all);
         let question = Question { reserved: ReservedMode::Strict, credits, ..asked };
-        judge(self.solve(&question), moving, false).is_ok()
+        judge(self.solve(&question), moving, None).is_ok()
     }
 
     /// Whether the pods fit on nodes that are there. What is no here is no deletion in [`ask`](Self::ask); what is yes may
@@ -246,13 +262,17 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// What became of the pods that have to move. What becomes of others is no reason for or against.
-fn judge(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Result<Outcome, KeepReason> {
+/// What became of the pods that have to move. What becomes of others is no reason for or against, but for room of buffers
+/// where it goes with the nodes: then no more of their pods than so many may be without.
+fn judge(schedule: Schedule, moving: &[Arc<Pod>], buffers: Option<usize>) -> Result<Outcome, KeepReason> {
     let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
     let is_moving = |pod: &Arc<Pod>| names.contains(&pod.meta.name);
     let unplaced: Vec<_> = schedule.unplaced.iter().filter(|(pod, _)| is_moving(pod)).collect();
     if !unplaced.is_empty() {
         return Err(no_place(&unplaced));
+    }
+    if buffers.is_some_and(|before| homeless(&schedule) > before) {
+        return Err(no_place(&schedule.unplaced.iter().filter(|(pod, _)| is_virtual(pod)).collect::<Vec<_>>()));
     }
     let mut outcome = Outcome::default();
     for on in schedule.on_existing {
@@ -267,9 +287,14 @@ fn judge(schedule: Schedule, moving: &[Arc<Pod>], with_buffers: bool) -> Result<
         }
     }
     outcome.new_claims = schedule.new_claims;
-    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (with_buffers && is_virtual(pod));
+    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (buffers.is_some() && is_virtual(pod));
     outcome.new_claims.retain(|claim| claim.pods.iter().any(is_ours));
     Ok(outcome)
+}
+
+/// Pods of buffers without room.
+fn homeless(schedule: &Schedule) -> usize {
+    schedule.unplaced.iter().filter(|(pod, _)| is_virtual(pod)).count()
 }
 
 /// Of the claims, and of their nodes.

@@ -12,7 +12,7 @@ use kerf_model::cluster::{
 };
 use kerf_model::effect::{BufferPatch, Effect, Target};
 use kerf_model::snapshot::ClusterSnapshot;
-use kerf_scheduling::{BufferProblem, ResolvedBuffer, Schedule, count_by_buffer, resolve, virtual_pods_on_hosts};
+use kerf_scheduling::{BufferProblem, ResolvedBuffer, Schedule, count_by_buffer, resolve};
 
 /// Buffers are looked at again this often, though nothing was heard of them.
 pub const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -22,8 +22,6 @@ pub struct Buffers {
     resolved: BTreeMap<ObjectName, Result<ResolvedBuffer, BufferProblem>>,
     /// What the last round found, for buffers that were in it.
     rooms: BTreeMap<ObjectName, Room>,
-    /// By node, or claim without one: how many virtual pods it has room for.
-    on_hosts: BTreeMap<Arc<str>, u32>,
 }
 
 /// Whether a buffer's room exists.
@@ -54,7 +52,6 @@ impl Buffers {
 
     /// Takes in where a round put them. Pods that were in no round wait for a node that is coming.
     pub fn observe(&mut self, schedule: &Schedule) {
-        self.on_hosts = virtual_pods_on_hosts(schedule);
         let mut placed: BTreeMap<ObjectName, u32> = BTreeMap::new();
         for on in &schedule.on_existing {
             for (buffer, count) in count_by_buffer(&on.pods) {
@@ -66,11 +63,6 @@ impl Buffers {
             let is_there = placed.get(name).copied().unwrap_or_default() == buffer.replicas;
             self.rooms.insert(name.clone(), if is_there { Room::Exists } else { Room::Missing });
         }
-    }
-
-    /// By node, or claim without one: how many virtual pods it has room for. Such a node is not empty.
-    pub fn on_hosts(&self) -> &BTreeMap<Arc<str>, u32> {
-        &self.on_hosts
     }
 
     /// Whether a buffer takes its shape from this workload.

@@ -47,8 +47,6 @@ pub struct Facts<'a> {
     pub snapshot: &'a ClusterSnapshot,
     pub types: &'a BTreeMap<Arc<str>, Arc<[InstanceType]>>,
     pub overlays: &'a Overlays,
-    /// By node: for how many pods of capacity buffers it keeps room.
-    pub buffers: &'a BTreeMap<Arc<str>, u32>,
     pub virtual_pods: &'a [Arc<Pod>],
     pub settings: &'a Settings,
     /// See [`Disruption::next_due`].
@@ -336,7 +334,6 @@ impl Disruption {
         let memory = &mut self.memory;
         memory.nominations.retain(|_, until| now < *until);
         memory.marked = deleted.collect();
-        memory.buffers = facts.buffers.clone();
         memory.running = self.commands.iter().map(Command::running).collect();
         let reboots = snapshot.claims().filter_map(|claim| {
             let text = claim.meta.annotation(annotation::REBOOTS)?;
@@ -612,7 +609,6 @@ mod tests {
                 snapshot: &ClusterSnapshot::default(),
                 types: &BTreeMap::new(),
                 overlays: &Overlays::default(),
-                buffers: &BTreeMap::new(),
                 virtual_pods: &[],
                 settings: &settings,
                 hold: None,

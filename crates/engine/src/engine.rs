@@ -15,7 +15,7 @@ use kerf_model::cluster::{
 };
 use kerf_model::effect::Effect;
 use kerf_model::snapshot::ClusterSnapshot;
-use kerf_scheduling::{Catalogues, Schedule, Waiting};
+use kerf_scheduling::{Catalogues, Waiting};
 
 use crate::agenda::{Agenda, Item};
 use crate::avoided::Avoided;
@@ -114,11 +114,6 @@ impl Engine {
     /// The current answer for every pod that needs a place.
     pub fn pod_verdicts(&self) -> &BTreeMap<ObjectName, PodVerdict> {
         &self.verdicts
-    }
-
-    /// By node, or claim without one: for how many pods of capacity buffers it keeps room. Such a node is not empty.
-    pub fn buffered(&self) -> &BTreeMap<Arc<str>, u32> {
-        self.buffers.on_hosts()
     }
 
     /// By claim: why its node stays or goes, as of the last round.
@@ -374,7 +369,6 @@ impl Engine {
             snapshot: &self.snapshot,
             types: &self.types,
             overlays: &self.overlays,
-            buffers: self.buffers.on_hosts(),
             virtual_pods: &virtual_pods,
             settings: &self.settings,
             hold,
@@ -405,7 +399,6 @@ impl Engine {
                     snapshot: &self.snapshot,
                     types: &self.types,
                     overlays: &self.overlays,
-                    buffers: self.buffers.on_hosts(),
                     virtual_pods: &[],
                     settings: &self.settings,
                     hold: None,
@@ -455,7 +448,7 @@ impl Engine {
         };
         let has_buffers = !self.buffers.is_empty();
         if waiting.pods.is_empty() && !has_buffers {
-            return self.buffers.observe(&Schedule::default());
+            return;
         }
         let offers = Offers { types: &self.types, overlays: &self.overlays };
         let round = provisioning::round(&self.snapshot, offers, waiting, &self.settings, now);

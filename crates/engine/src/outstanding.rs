@@ -1,7 +1,8 @@
 //! Effects that were asked for and whose result is not seen yet.
 //!
-//! An object that is looked at again before its last patch has come back wants the same patch again, on the same version
-//! of the object: sending it would only give a conflict. What is lost is asked for again after a while.
+//! An object that is looked at again before its last patch has come back wants the same patch again, or one that differs in
+//! a second of its time, on the same version of the object: sending it would only give a conflict. What is lost is asked
+//! for again after a while.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,18 +16,34 @@ use crate::agenda::Item;
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(10);
 /// A write that failed is tried again when the object changes, or after this.
 const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
+/// So many patches are remembered before it is asked which of them are long done.
+const MANY: usize = 256;
 
 #[derive(Debug, Default)]
 pub struct Outstanding {
     asked: BTreeMap<Item, Asked>,
     /// Deletions under way, by whomever they were asked for.
-    deletions: BTreeMap<Deleted, Timestamp>,
+    deletions: BTreeMap<Object, Timestamp>,
+    /// The last patch of an object that insists on a version, by whomever it was asked for.
+    patches: BTreeMap<Object, Patch>,
+    /// How many patches there may be before those that are done are forgotten.
+    most_patches: usize,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Deleted {
+enum Object {
     Claim(Target),
     Node(Target),
+    Pool(Target),
+    Overlay(Target),
+    Buffer(Target),
+    Window(Target),
+}
+
+#[derive(Debug)]
+struct Patch {
+    version: Arc<str>,
+    repeat_at: Timestamp,
 }
 
 #[derive(Debug)]
@@ -55,23 +72,38 @@ impl Outstanding {
     }
 
     /// Whether the effect is to be sent. A deletion is not while the same one is on its way: several objects may want one
-    /// object gone, each for its reason.
+    /// object gone, each for its reason. Nor is a second patch on one version: the first makes another version of it.
     pub fn is_new(&mut self, effect: &Effect, now: Timestamp) -> bool {
-        let Some(deleted) = Deleted::by(effect) else { return true };
-        if self.deletions.get(&deleted).is_some_and(|repeat_at| now < *repeat_at) {
+        if let Some((object, version)) = patched(effect) {
+            return self.is_first_on(object, version, now);
+        }
+        let Some(object) = deleted(effect) else { return true };
+        if self.deletions.get(&object).is_some_and(|repeat_at| now < *repeat_at) {
             return false;
         }
         self.deletions.retain(|_, repeat_at| now < *repeat_at);
-        self.deletions.insert(deleted, later(now, LOST_AFTER));
+        self.deletions.insert(object, later(now, LOST_AFTER));
+        true
+    }
+
+    fn is_first_on(&mut self, object: Object, version: &Arc<str>, now: Timestamp) -> bool {
+        if self.patches.get(&object).is_some_and(|last| last.version == *version && now < last.repeat_at) {
+            return false;
+        }
+        if self.patches.len() >= self.most_patches.max(MANY) {
+            self.patches.retain(|_, patch| now < patch.repeat_at);
+            self.most_patches = self.patches.len() * 2;
+        }
+        self.patches.insert(object, Patch { version: Arc::clone(version), repeat_at: later(now, LOST_AFTER) });
         true
     }
 
     /// Claims whose deletion was asked for and may not be seen yet.
     pub fn deleted_claims(&self, now: Timestamp) -> impl Iterator<Item = Arc<str>> {
         let under_way = self.deletions.iter().filter(move |(_, repeat_at)| now < **repeat_at);
-        under_way.filter_map(|(deleted, _)| match deleted {
-            Deleted::Claim(target) => Some(target.name.name.clone()),
-            Deleted::Node(_) => None,
+        under_way.filter_map(|(object, _)| match object {
+            Object::Claim(target) => Some(target.name.name.clone()),
+            Object::Node(_) | Object::Pool(_) | Object::Overlay(_) | Object::Buffer(_) | Object::Window(_) => None,
         })
     }
 
@@ -79,44 +111,80 @@ impl Outstanding {
     /// which it has already: the same write again could only come too early. A server that is behind with its watches
     /// would have one per object and second to refuse.
     pub fn failed(&mut self, effect: &Effect, error: &WriteError, now: Timestamp) {
-        if let Some(deleted) = Deleted::by(effect) {
-            self.deletions.remove(&deleted);
+        if let Some(object) = deleted(effect) {
+            self.deletions.remove(&object);
         }
         if *error == WriteError::Conflict {
             return;
         }
-        for asked in self.asked.values_mut().filter(|asked| asked.effects.contains(effect)) {
-            asked.repeat_at = asked.repeat_at.min(later(now, RETRY_AFTER));
+        let retry_at = later(now, RETRY_AFTER);
+        let object = patched(effect).map(|(object, _)| object);
+        if let Some(last) = object.as_ref().and_then(|object| self.patches.get_mut(object)) {
+            last.repeat_at = last.repeat_at.min(retry_at);
+        }
+        // Another patch of the object may have waited for this one.
+        let waited = |other: &Effect| other == effect || (object.is_some() && patched(other).map(|it| it.0) == object);
+        for asked in self.asked.values_mut().filter(|asked| asked.effects.iter().any(waited)) {
+            asked.repeat_at = asked.repeat_at.min(retry_at);
         }
     }
 }
 
-impl Deleted {
-    fn by(effect: &Effect) -> Option<Self> {
-        match effect {
-            Effect::DeleteClaim(target) => Some(Self::Claim(target.clone())),
-            Effect::DeleteNode(target) => Some(Self::Node(target.clone())),
-            Effect::CreateClaim(_)
-            | Effect::PatchClaim(..)
-            | Effect::PatchNode(..)
-            | Effect::PatchPod(..)
-            | Effect::PatchPool(..)
-            | Effect::EvictPod(_)
-            | Effect::DeletePod(..)
-            | Effect::Publish(_)
-            | Effect::Launch { .. }
-            | Effect::Terminate { .. }
-            | Effect::TerminateOrphan { .. }
-            | Effect::ListInstances
-            | Effect::FindInstance { .. }
-            | Effect::CheckDrift { .. }
-            | Effect::RunHooks { .. }
-            | Effect::UpdateInstance { .. }
-            | Effect::Reboot { .. }
-            | Effect::PatchOverlay(..)
-            | Effect::PatchBuffer(..)
-            | Effect::PatchWindow(..) => None,
+fn deleted(effect: &Effect) -> Option<Object> {
+    match effect {
+        Effect::DeleteClaim(target) => Some(Object::Claim(target.clone())),
+        Effect::DeleteNode(target) => Some(Object::Node(target.clone())),
+        Effect::CreateClaim(_)
+        | Effect::PatchClaim(..)
+        | Effect::PatchNode(..)
+        | Effect::PatchPod(..)
+        | Effect::PatchPool(..)
+        | Effect::EvictPod(_)
+        | Effect::DeletePod(..)
+        | Effect::Publish(_)
+        | Effect::Launch { .. }
+        | Effect::Terminate { .. }
+        | Effect::TerminateOrphan { .. }
+        | Effect::ListInstances
+        | Effect::FindInstance { .. }
+        | Effect::CheckDrift { .. }
+        | Effect::RunHooks { .. }
+        | Effect::UpdateInstance { .. }
+        | Effect::Reboot { .. }
+        | Effect::PatchOverlay(..)
+        | Effect::PatchBuffer(..)
+        | Effect::PatchWindow(..) => None,
+    }
+}
+
+/// What is patched, and the version that the patch insists on.
+fn patched(effect: &Effect) -> Option<(Object, &Arc<str>)> {
+    match effect {
+        Effect::PatchClaim(target, patch) => {
+            Some((Object::Claim(target.clone()), patch.meta.resource_version.as_ref()?))
         }
+        Effect::PatchNode(target, patch) => Some((Object::Node(target.clone()), patch.meta.resource_version.as_ref()?)),
+        Effect::PatchPool(target, patch) => Some((Object::Pool(target.clone()), patch.meta.resource_version.as_ref()?)),
+        Effect::PatchOverlay(target, patch) => Some((Object::Overlay(target.clone()), &patch.resource_version)),
+        Effect::PatchBuffer(target, patch) => Some((Object::Buffer(target.clone()), &patch.resource_version)),
+        Effect::PatchWindow(target, patch) => Some((Object::Window(target.clone()), &patch.resource_version)),
+        // Nobody else writes what we write to a pod, and nothing waits for it.
+        Effect::PatchPod(..)
+        | Effect::DeleteClaim(_)
+        | Effect::DeleteNode(_)
+        | Effect::CreateClaim(_)
+        | Effect::EvictPod(_)
+        | Effect::DeletePod(..)
+        | Effect::Publish(_)
+        | Effect::Launch { .. }
+        | Effect::Terminate { .. }
+        | Effect::TerminateOrphan { .. }
+        | Effect::ListInstances
+        | Effect::FindInstance { .. }
+        | Effect::CheckDrift { .. }
+        | Effect::RunHooks { .. }
+        | Effect::UpdateInstance { .. }
+        | Effect::Reboot { .. } => None,
     }
 }
 
@@ -128,6 +196,7 @@ fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
 mod tests {
     use super::*;
     use kerf_model::cluster::ObjectName;
+    use kerf_model::effect::{MetaPatch, NodePatch};
 
     /// A claim that its node and the expiry both wanted gone was deleted twice within a tenth of a second.
     #[test]
@@ -142,6 +211,43 @@ mod tests {
         outstanding.failed(&Effect::DeleteClaim(target("1")), &WriteError::NotFound, at(2));
         assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(3)));
         assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(13)));
+    }
+
+    /// Found with five hundred nodes that came at once: every second patch of a claim's status differed from the one under
+    /// way in a second of its time, and was refused.
+    #[test]
+    fn a_second_patch_on_one_version_waits_until_the_object_changes_or_the_first_has_failed() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let patch = |version: &str, label: &str| {
+            let target = Target { name: ObjectName::of_cluster("a"), uid: Arc::from("1") };
+            let labels = BTreeMap::from([(Arc::from(label), None)]);
+            let meta = MetaPatch { resource_version: Some(Arc::from(version)), labels, ..MetaPatch::default() };
+            Effect::PatchNode(target, Box::new(NodePatch { meta, ..NodePatch::default() }))
+        };
+        let mut outstanding = Outstanding::default();
+        assert!(outstanding.is_new(&patch("7", "x"), at(0)));
+        assert!(!outstanding.is_new(&patch("7", "y"), at(1)));
+        assert!(outstanding.is_new(&patch("8", "y"), at(1)), "it has changed");
+        outstanding.asked(Item::Garbage, vec![patch("8", "z")], at(2));
+        outstanding.failed(&patch("8", "y"), &WriteError::Conflict, at(3));
+        assert!(!outstanding.is_new(&patch("8", "z"), at(4)), "it has changed, and that is not seen yet");
+        outstanding.failed(&patch("8", "y"), &WriteError::NotFound, at(4));
+        assert_eq!(outstanding.pending(&Item::Garbage, &[patch("8", "z")], at(4)), Some(at(5)));
+        assert!(outstanding.is_new(&patch("8", "z"), at(5)));
+        assert!(!outstanding.is_new(&patch("8", "z"), at(14)));
+        assert!(outstanding.is_new(&patch("8", "z"), at(15)), "it may be lost");
+    }
+
+    #[test]
+    fn patches_that_are_done_are_forgotten() {
+        let mut outstanding = Outstanding::default();
+        for second in 0..10_000 {
+            let target = Target { name: ObjectName::of_cluster(format!("n{second}")), uid: Arc::from("1") };
+            let meta = MetaPatch { resource_version: Some(Arc::from("1")), ..MetaPatch::default() };
+            let patch = Effect::PatchNode(target, Box::new(NodePatch { meta, ..NodePatch::default() }));
+            assert!(outstanding.is_new(&patch, Timestamp::from_second(second).unwrap()));
+        }
+        assert!(outstanding.patches.len() <= MANY, "{}", outstanding.patches.len());
     }
 
     /// A claim whose first patch was dropped on its way was never looked at again.

@@ -13,7 +13,7 @@ use kerf_disruption::{Candidate, Memory, Proposal, Round, Settings, Verdict, Vie
 use kerf_model::cloud::RepairPolicy;
 use kerf_model::cluster::Pod;
 use kerf_model::price::Price;
-use kerf_scheduling::{DefaultSpread, Options, Schedule, resolve, virtual_pods_on_hosts};
+use kerf_scheduling::{DefaultSpread, Options, Schedule, resolve};
 use serde::Serialize;
 
 use super::schedule::{self, ClaimReport, PolicyName, UnplacedReport, short_list};
@@ -95,8 +95,6 @@ struct Surroundings {
     default_spread: DefaultSpread,
     /// Of capacity buffers.
     virtual_pods: Vec<Arc<Pod>>,
-    /// What the controller would remember of the schedule.
-    memory: Memory,
 }
 
 impl DecisionArgs {
@@ -133,8 +131,7 @@ impl DecisionArgs {
         let resolved = buffers.filter_map(|buffer| resolve(buffer, &cluster.snapshot).ok());
         let virtual_pods: Vec<_> = resolved.flat_map(|buffer| buffer.pods).collect();
         let schedule = schedule::schedule(&cluster, virtual_pods.clone(), &default_spread, options, now);
-        let memory = Memory { buffers: virtual_pods_on_hosts(&schedule), ..Memory::default() };
-        let surroundings = Surroundings { options, default_spread, virtual_pods, memory };
+        let surroundings = Surroundings { options, default_spread, virtual_pods };
         let round = round(&cluster, &settings, &surroundings, now);
         Ok(Decided { cluster, now, schedule, round, settings, surroundings })
     }
@@ -156,7 +153,7 @@ fn round(cluster: &Cluster, settings: &Settings, surroundings: &Surroundings, no
         default_spread: &surroundings.default_spread,
         virtual_pods: &surroundings.virtual_pods,
         settings,
-        memory: &surroundings.memory,
+        memory: &Memory::default(),
         now,
     };
     decide(&view)

@@ -46,7 +46,7 @@ pub(crate) fn candidates<'c, 'a>(plan: &mut Plan<'c, 'a>) -> Vec<(usize, &'c Sub
 }
 
 pub(crate) fn filter<'a>(plan: &Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), KeepReason> {
-    let pool = takes_part(plan, subject)?;
+    let pool = takes_part(subject)?;
     subject.check_known()?;
     if subject.is_empty() {
         // Emptiness has said why it stays; this is for nodes that it could not take.

@@ -65,13 +65,17 @@ fn propose<'a>(plan: &mut Plan<'_, 'a>, chosen: Chosen<'_, 'a>) {
 }
 
 pub(crate) fn filter<'a>(plan: &Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), KeepReason> {
-    takes_part(plan, subject)?;
+    takes_part(subject)?;
+    let buffered = plan.simulator.buffered(subject);
+    if buffered > 0 {
+        return Err(KeepReason::BuffersHere { pods: buffered });
+    }
     is_settled(subject)?;
     plan.check_window(subject, WindowAction::EmptyConsolidation)
 }
 
 /// What emptiness and consolidation ask in common.
-pub(crate) fn takes_part<'a>(plan: &Plan<'_, 'a>, subject: &Subject<'a>) -> Result<&'a NodePool, KeepReason> {
+pub(crate) fn takes_part<'a>(subject: &Subject<'a>) -> Result<&'a NodePool, KeepReason> {
     let Some(pool) = subject.pool() else { return Err(KeepReason::NoPool) };
     if let PoolSize::Static { .. } = pool.size {
         return Err(KeepReason::StaticPool { pool: pool.name.clone() });
@@ -80,10 +84,6 @@ pub(crate) fn takes_part<'a>(plan: &Plan<'_, 'a>, subject: &Subject<'a>) -> Resu
     let disruption = &pool.disruption;
     if disruption.consolidate_after == NillableDuration::Never || !disruption.consolidation_enabled {
         return Err(KeepReason::ConsolidationDisabled { pool: pool.name.clone() });
-    }
-    let buffers = subject.node.and_then(|node| plan.context.view.memory.buffers.get(node.name()));
-    if let Some(pods) = buffers.filter(|pods| **pods > 0) {
-        return Err(KeepReason::BuffersHere { pods: *pods });
     }
     Ok(pool)
 }

@@ -76,12 +76,6 @@ fn case_28_only_settled_nodes_of_pools_that_consolidate_go() {
 }
 
 #[test]
-fn case_29_a_node_that_holds_room_for_buffers_stays() {
-    check("type small\npool p\nnode a pool=p buffers=2", "a buffers_here");
-    check("type small\npool p\nnode a pool=p", "emptiness delete a");
-}
-
-#[test]
 fn case_30_a_node_that_gets_a_pod_during_the_hold_is_dropped_and_the_others_go() {
     let mut fixture = Fixture::read("type small\npool p\nnode a pool=p\nnode b pool=p");
     let proposal = fixture.decide().proposals.remove(0);

@@ -301,9 +301,6 @@ impl<'t> Line<'t> {
                 if self.has("rebalance") {
                     fixture.memory.rebalance.insert(Arc::clone(&name));
                 }
-                if let Some(pods) = self.value("buffers") {
-                    fixture.memory.buffers.insert(Arc::clone(&name), pods.parse().unwrap());
-                }
                 if let Some(times) = self.value("reboots") {
                     let times = times.split(',').map(|text| fixture.now - duration(text)).collect();
                     fixture.memory.reboots.insert(Arc::from(format!("uid-{name}")), times);
