@@ -152,8 +152,8 @@ impl Solver<'_, '_> {
     }
 
     /// How many claims like these may be opened: no more than there are, and than the pool's limits leave room for,
-    /// whatever of the menu they become. None where nodes are replaced: what is given up there for few nodes is judged by
-    /// who asks.
+    /// whatever of the menu they become. None where nodes are replaced: who asks counts the new ones, and each is one more
+    /// to wait for.
     fn most_further(&self, claims: &[usize], menu: &Menu) -> usize {
         let template = self.claims[claims[0]].template;
         let most = self.base.templates[template].most_capacity(&menu.types);
