@@ -252,6 +252,7 @@ impl<'a> Simulator<'a> {
             excluded: names(subjects).into_iter().collect(),
             closed_to_moves: Arc::clone(closed),
             from_leaving: Arc::clone(&self.leaving),
+            aim: Aim::Replace,
             ..Question::default()
         }
     }

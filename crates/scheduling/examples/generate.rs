@@ -21,7 +21,7 @@ use kerf_model::requirement::{Requirement, Requirements};
 use kerf_model::resources::{ResourceList, ResourceName};
 use kerf_model::selector::Selector;
 use kerf_model::snapshot::ClusterSnapshot;
-use kerf_scheduling::{Options, PlannedClaim, Policy, Prepared, Problem, Question, ReservedMode, Supply, solve};
+use kerf_scheduling::{Aim, Options, PlannedClaim, Policy, Prepared, Problem, Question, ReservedMode, Supply, solve};
 
 const TYPES: u32 = 400;
 
@@ -111,7 +111,8 @@ fn what_ifs(count: usize, rules: &LabelRules) {
         let name: Arc<str> = Arc::from(format!("node-{}", at * count / ASKED));
         let pods = cluster.pods_on(&name).cloned().collect();
         let excluded = BTreeSet::from([name]);
-        let question = Question { pods, excluded, reserved: ReservedMode::Fallback, ..Question::default() };
+        let question =
+            Question { pods, excluded, reserved: ReservedMode::Fallback, aim: Aim::Replace, ..Question::default() };
         claims += prepared.solve(&question).new_claims.len();
     }
     let each = start.elapsed() / u32::try_from(ASKED).unwrap();

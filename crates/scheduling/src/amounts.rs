@@ -193,6 +193,16 @@ impl Amounts {
         self.0.iter().zip(&total.0).filter(|(own, total)| own > total).count()
     }
 
+    /// How often it can be taken from `total`.
+    pub(crate) fn times_within(&self, total: &Self) -> usize {
+        let times = |(own, total): (&i64, &i64)| match own {
+            _ if own > total => 0,
+            0 => usize::MAX,
+            own => usize::try_from(total / own).unwrap_or_default(),
+        };
+        self.0.iter().zip(&total.0).map(times).min().unwrap_or(usize::MAX)
+    }
+
     pub(crate) fn set(&mut self, id: usize, amount: i64) {
         self.0[id] = amount;
     }

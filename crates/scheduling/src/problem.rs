@@ -59,6 +59,9 @@ pub enum Aim {
     /// Where every pod goes, and what to launch.
     #[default]
     Plan,
+    /// The same in the place of nodes that go, on as few new ones as need be: none is opened only because two small nodes
+    /// are cheaper than one. Who asks weighs what is saved against what has to move, node by node.
+    Replace,
     /// Only whether those that move fit on hosts that are there. Nothing is launched for them, and the first without a
     /// place ends the search: then it is among the unplaced, and pods after it are nowhere.
     Fit,

@@ -51,7 +51,7 @@ pub(crate) fn answer(base: &Base<'_>, departed: &Departed, question: &Question, 
     let mut solver = Solver::new(base, departed, question, closed);
     let queue = solver.admit();
     solver.run(queue);
-    if base.supply.options.policy == Policy::Best && question.aim == Aim::Plan {
+    if base.supply.options.policy == Policy::Best && question.aim != Aim::Fit {
         solver.improve();
     }
     solver.finish()

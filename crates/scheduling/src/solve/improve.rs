@@ -2,7 +2,8 @@
 //!
 //! A claim costs what its cheapest type costs. Taking a pod away may let a claim become a cheaper type, or vanish;
 //! another claim may have room for it that is paid for already, or that costs less than is saved. Every move saves, so
-//! the end is never dearer than the beginning, and there are never more claims.
+//! the end is never dearer than the beginning. More claims than before there are only where [`repack`](super::repack)
+//! saves clearly by them.
 //!
 //! Only moves that keep every rule are made: within the same domains, so that no zone's count changes, and with the
 //! rules about hosts asked anew. The work is bounded by comparisons, not by a clock: the same input ends the same way.

@@ -7,6 +7,7 @@ use kerf_model::requirement::{Requirements, UndefinedKeys};
 use kerf_model::taint::tolerates;
 
 use super::{Attempt, ClaimFit, Fresh, OpenClaim, Queued, Solver};
+use crate::amounts::Amounts;
 use crate::bits::Bits;
 use crate::counts::Choices;
 use crate::problem::{MinValuesPolicy, ReservedMode};
@@ -18,6 +19,24 @@ use crate::volumes::Attached;
 /// How many of its cheapest types a claim keeps when its pool's limit is reached: as many as a cloud is asked for at
 /// once, then fewer.
 pub(super) const TIGHTER: [usize; 3] = [60, 8, 1];
+
+impl OpenClaim<'_> {
+    fn empty(template: usize, (set, types): (SetId, Bits), nothing: Amounts) -> Self {
+        Self {
+            template,
+            set,
+            types,
+            requests: nothing,
+            ports: Vec::new(),
+            attached: Attached::default(),
+            pods: Vec::new(),
+            uncommitted: Vec::new(),
+            held: None,
+            limit_share: None,
+            min_values_relaxed: false,
+        }
+    }
+}
 
 impl<'b> Solver<'b, '_> {
     /// Opens a claim in the first pool that can, or says why each cannot.
@@ -52,7 +71,19 @@ impl<'b> Solver<'b, '_> {
         Err(refusals)
     }
 
-    fn open(&mut self, mut claim: OpenClaim<'b>, queued: Queued<'b>, fit: ClaimFit) {
+    fn open(&mut self, claim: OpenClaim<'b>, queued: Queued<'b>, fit: ClaimFit) {
+        let at = self.open_empty(claim);
+        self.add_to_claim(at, queued, fit);
+    }
+
+    /// A claim like another, with nothing on it yet. The limits of its pool must leave room for any of the types.
+    pub(super) fn open_like(&mut self, at: usize, types: &Bits) -> usize {
+        let like = &self.claims[at];
+        let claim = OpenClaim::empty(like.template, (like.set, types.clone()), self.base.index.nothing());
+        self.open_empty(claim)
+    }
+
+    fn open_empty(&mut self, mut claim: OpenClaim<'b>) -> usize {
         let template = &self.base.templates[claim.template];
         if !template.pool.limits.is_empty() {
             // The most that any type may turn out to be: a limit is never overshot, whatever is launched.
@@ -62,7 +93,7 @@ impl<'b> Solver<'b, '_> {
         }
         self.by_pods.entry(0).or_default().insert(self.claims.len());
         self.claims.push(claim);
-        self.add_to_claim(self.claims.len() - 1, queued, fit);
+        self.claims.len() - 1
     }
 
     fn fit_new(&mut self, at: usize, attempt: Attempt, term: usize) -> Result<(OpenClaim<'b>, ClaimFit), Refusal> {
@@ -101,19 +132,8 @@ impl<'b> Solver<'b, '_> {
             false => self.commit_new(at, (set, &types), strict, attempt)?,
         };
         let (committed, held) = self.reserve(at, set, committed, None).map_err(|()| Refusal::ReservationsFull)?;
-        let claim = OpenClaim {
-            template: at,
-            set,
-            types: committed.clone(),
-            requests: self.base.index.nothing(),
-            ports: Vec::new(),
-            attached: Attached::default(),
-            pods: Vec::new(),
-            uncommitted: Vec::new(),
-            held: None,
-            limit_share: None,
-            min_values_relaxed: relaxed,
-        };
+        let empty = OpenClaim::empty(at, (set, committed.clone()), self.base.index.nothing());
+        let claim = OpenClaim { min_values_relaxed: relaxed, ..empty };
         Ok((claim, ClaimFit { set, types: committed, held }))
     }
 

@@ -2,8 +2,10 @@
 //!
 //! The first plan levels pods over claims and does not ask for prices; moving pods one by one seldom leads from there to a
 //! good packing. So pods that must be alone of their kind on a host go first, then the largest, and each goes where the
-//! price rises least; of such claims to the one that it fills most. What comes out is kept if it is cheaper. There are
-//! never more claims, for only those that are there are filled.
+//! price rises least; of such claims to the one that it fills most. What comes out is kept if it is cheaper.
+//!
+//! The claims that are there are filled first. A further one is opened where that is clearly cheaper than to let one of
+//! them grow: two small nodes instead of a large one that is half empty. [`FURTHER`] says what is clear.
 //!
 //! Claims are alike if they have the same pool, requirements and share of limits. They come up in the same domains, so no
 //! rule notices which of them a pod is on, but for rules about hosts, which are asked for every pod.
@@ -17,6 +19,7 @@ use kerf_model::intern::DenseId;
 use super::{Queued, Solver};
 use crate::amounts::{Amounts, fits};
 use crate::bits::Bits;
+use crate::problem::Aim;
 use crate::refusal::TopologyRule;
 use crate::sets::SetId;
 use crate::topology::GroupId;
@@ -26,6 +29,11 @@ const MOST_CLAIMS: usize = 96;
 
 /// With how many cheaper types one is compared: one too many on the menu does no harm.
 const MOST_CHEAPER: usize = 8;
+
+/// A further node must save this part, a quarter, of what a node for these pods costs now on average. Where types double
+/// from size to size, two nodes instead of one save at most half of it; a node costs more than its price, though: an
+/// address, a licence, one more that drains and boots. Daemons are counted already, for no type's room has them.
+const FURTHER: i64 = 4;
 
 /// What can be launched for claims that are alike: the cheapest first, without those that a cheaper one has the room of.
 struct Menu {
@@ -59,11 +67,17 @@ struct Mover {
 /// The pods of some claims, and what is asked of a packing.
 struct Job<'m> {
     menu: &'m Menu,
+    /// Those first where a pod stays.
+    claims: Vec<usize>,
     /// In the order in which they are packed.
     pods: Vec<Mover>,
     manners: Vec<Manners>,
-    /// What stays where it is.
+    /// What stays where it is; claims of which nothing does are not in it.
     start: Packing,
+    empty: Draft,
+    /// How many claims more there may be, and what each of them counts beside its price.
+    further: usize,
+    surcharge: i64,
     /// By resource: what a unit of it counts when rooms are compared; nothing where it is not scarce.
     weights: Vec<f64>,
     /// The type that would be cheapest for all pods together if it could be split, and how many of it that were.
@@ -72,10 +86,11 @@ struct Job<'m> {
     before: i64,
 }
 
-/// Claims in the making.
+/// Claims in the making: those that are there, then further ones. The last of them may be empty.
 #[derive(Clone, Default)]
 struct Packing {
     claims: Vec<Draft>,
+    /// With what further claims count beside their prices.
     cost: i64,
 }
 
@@ -106,13 +121,14 @@ struct Score {
 impl Solver<'_, '_> {
     /// Packs claims that are alike anew, some at a time.
     ///
-    /// O(pods × (log pods + [`MOST_CLAIMS`] × resources × types that a claim grows past)).
+    /// O(pods × (log pods + [`MOST_CLAIMS`] × resources × types that a claim grows past)), twice where claims are opened.
     pub(super) fn repack(&mut self, ruled: &Bits) {
         let mut alike: BTreeMap<(usize, SetId, Option<&Amounts>), Vec<usize>> = BTreeMap::new();
         for (at, claim) in self.claims.iter().enumerate().filter(|(at, _)| !self.is_tied(*at)) {
             alike.entry((claim.template, claim.set, claim.limit_share.as_ref())).or_default().push(at);
         }
-        let alike: Vec<Vec<usize>> = alike.into_values().filter(|claims| claims.len() > 1).collect();
+        let mut alike: Vec<Vec<usize>> = alike.into_values().collect();
+        alike.retain(|claims| claims.len() > 1 || self.claims[claims[0]].pods.len() > 1);
         for claims in alike {
             let Some(menu) = self.menu(claims[0]) else { continue };
             // Claims opened one after the other are alike: each part has some from all over.
@@ -125,11 +141,25 @@ impl Solver<'_, '_> {
     }
 
     fn repack_some(&mut self, claims: &[usize], menu: &Menu, ruled: &Bits) {
-        let Some(job) = self.job(claims, menu, ruled) else { return };
-        let packings = job.packings(&self.requests);
-        let cheapest = packings.into_iter().min_by_key(|packing| packing.cost);
-        if let Some(packing) = cheapest.filter(|packing| packing.cost < job.before) {
-            self.adopt(claims, &job, packing);
+        let further = self.most_further(claims, menu);
+        if claims.len() + further < 2 {
+            return;
+        }
+        let Some(job) = self.job((claims, further), menu, ruled) else { return };
+        if let Some(packing) = job.cheapest(&self.requests) {
+            self.adopt(&job, packing);
+        }
+    }
+
+    /// How many claims like these may be opened: no more than there are, and than the pool's limits leave room for,
+    /// whatever of the menu they become. None where nodes are replaced: who asks counts the new ones, and each is one more
+    /// to wait for.
+    fn most_further(&self, claims: &[usize], menu: &Menu) -> usize {
+        let template = self.claims[claims[0]].template;
+        let most = self.base.templates[template].most_capacity(&menu.types);
+        match self.question.aim {
+            Aim::Plan => most.times_within(&self.left[template]).min(claims.len()),
+            Aim::Replace | Aim::Fit => 0,
         }
     }
 
@@ -154,18 +184,31 @@ impl Solver<'_, '_> {
     }
 
     /// `None` if the menu has nothing for them.
-    fn job<'m>(&self, claims: &[usize], menu: &'m Menu, ruled: &Bits) -> Option<Job<'m>> {
+    fn job<'m>(&self, (claims, further): (&[usize], usize), menu: &'m Menu, ruled: &Bits) -> Option<Job<'m>> {
         let price = |at: &usize| menu.cheapest(self.claims[*at].requests.as_slice()).map(|kind| menu.prices[kind]);
         let before = claims.iter().map(price).sum::<Option<i64>>()?;
         let mut total = self.base.index.nothing();
         claims.iter().for_each(|claim| total.add(&self.claims[*claim].requests));
         let favourite = menu.favourite(total.as_slice())?;
         let weights = weights(total.as_slice(), menu.rooms[favourite.0].as_slice());
-        let mut job =
-            Job { menu, pods: Vec::new(), manners: Vec::new(), start: Packing::default(), weights, favourite, before };
-        let mut staying: Vec<Vec<(usize, usize)>> = vec![Vec::new(); claims.len()];
+        let surcharge = before / (claims.len() as i64 * FURTHER);
+        let mut job = Job {
+            menu,
+            claims: Vec::new(),
+            pods: Vec::new(),
+            manners: Vec::new(),
+            start: Packing::default(),
+            empty: Draft::default(),
+            further,
+            surcharge,
+            weights,
+            favourite,
+            before,
+        };
+        let mut staying: Vec<(usize, Vec<(usize, usize)>)> = claims.iter().map(|claim| (*claim, Vec::new())).collect();
         let (mut groups, mut known) = (BTreeMap::new(), BTreeMap::new());
-        for (claim, staying) in claims.iter().copied().zip(&mut staying) {
+        for (claim, staying) in &mut staying {
+            let claim = *claim;
             for (nth, Queued { shape, attached, .. }) in self.claims[claim].pods.iter().enumerate() {
                 let manners = *known.entry(*shape).or_insert_with(|| {
                     job.manners.push(self.manners(*shape, self.claims[claim].set, ruled, &mut groups));
@@ -178,16 +221,17 @@ impl Solver<'_, '_> {
                 }
             }
         }
-        for staying in staying {
-            let mut draft = Draft::empty(self.base.index.len(), groups.len());
+        job.empty = Draft::empty(self.base.index.len(), groups.len());
+        staying.sort_by_key(|(_, staying)| staying.is_empty());
+        job.claims = staying.iter().map(|(claim, _)| *claim).collect();
+        for (_, staying) in staying.into_iter().filter(|(_, staying)| !staying.is_empty()) {
+            let mut draft = job.empty.clone();
             for (request, manners) in staying {
                 draft.take(self.requests[request].as_slice(), &job.manners[manners]);
             }
-            if draft.kind.is_some() {
-                let kind = job.menu.cheapest(&draft.requests)?;
-                draft.become_kind(kind, job.menu);
-                job.start.cost += job.menu.prices[kind];
-            }
+            let kind = job.menu.cheapest(&draft.requests)?;
+            draft.become_kind(kind, job.menu);
+            job.start.cost += job.menu.prices[kind];
             job.start.claims.push(draft);
         }
         let sizes: BTreeMap<usize, i64> = job
@@ -243,7 +287,7 @@ impl Solver<'_, '_> {
         manners
     }
 
-    fn adopt(&mut self, claims: &[usize], job: &Job<'_>, packing: Packing) {
+    fn adopt(&mut self, job: &Job<'_>, packing: Packing) {
         let place = |pod: &Mover| self.claims[pod.claim].pods[pod.nth];
         let moving: Vec<Queued<'_>> = job.pods.iter().map(place).collect();
         let mut leaving: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -252,7 +296,10 @@ impl Solver<'_, '_> {
             let mut nth = 0..;
             self.claims[claim].pods.retain(|_| nth.next().is_none_or(|nth| !nths.contains(&nth)));
         }
-        for (to, draft) in claims.iter().copied().zip(packing.claims) {
+        let opened = 0..job.opened(&packing);
+        let opened: Vec<usize> = opened.map(|_| self.open_like(job.claims[0], &job.menu.types)).collect();
+        let drafts = packing.claims.into_iter().chain(std::iter::repeat(job.empty.clone()));
+        for (to, draft) in job.claims.iter().copied().chain(opened).zip(drafts) {
             for pod in draft.pods {
                 let kind = &self.kinds[self.shapes[moving[pod].shape].kind];
                 let counting = kind.membership.counted_in.iter().chain(&kind.announces).copied();
@@ -310,54 +357,92 @@ fn weighed(amounts: impl Iterator<Item = i64>, weights: &[f64]) -> i64 {
 }
 
 impl Job<'_> {
-    /// Claims that are opened as small as can be and grow, and claims that are opened as the favourite and shrink.
-    fn packings(&self, requests: &[Cow<'_, Amounts>]) -> Vec<Packing> {
-        let mut packings: Vec<Packing> = self.pack(None, requests).into_iter().collect();
+    /// The cheapest of some packings: with claims that are opened as the favourite and shrink, and with claims that are
+    /// opened as small as can be and grow; both with further claims, and without if some were opened.
+    ///
+    /// `None` if none is cheaper than what there is.
+    fn cheapest(&self, requests: &[Cow<'_, Amounts>]) -> Option<Packing> {
         // Where it is much too large for most of the claims, there is no point.
-        if self.favourite.1 * 2.0 >= self.start.claims.len() as f64 {
-            packings.extend(self.pack(Some(self.favourite.0), requests));
+        let favourite = Some(self.favourite.0).filter(|_| self.favourite.1 * 2.0 >= self.claims.len() as f64);
+        let mut best: Option<Packing> = None;
+        for open_as in favourite.map(Some).into_iter().chain([None]) {
+            for further in [self.further, 0] {
+                let mut packing = self.start.clone();
+                let least = best.as_ref().map_or(self.before, |best| best.cost);
+                let is_whole = self.fill(&mut packing, (open_as, further), least, requests).is_some();
+                let opens_some = self.opened(&packing) > 0;
+                if is_whole && packing.cost < least {
+                    best = Some(packing);
+                }
+                if !opens_some {
+                    break;
+                }
+            }
         }
-        packings
+        best
     }
 
-    /// `None` if a pod finds no place, or if it gets too dear.
-    fn pack(&self, open_as: Option<usize>, requests: &[Cow<'_, Amounts>]) -> Option<Packing> {
-        let mut packing = self.start.clone();
+    /// `None` if a pod finds no place, or once it is seen not to become cheaper than `least`.
+    fn fill(
+        &self,
+        packing: &mut Packing,
+        (open_as, further): (Option<usize>, usize),
+        least: i64,
+        requests: &[Cow<'_, Amounts>],
+    ) -> Option<()> {
+        let (there, most) = (self.claims.len(), self.claims.len() + further);
+        // Empty claims are all the same: one is enough.
+        if packing.claims.len() < most {
+            packing.claims.push(self.empty.clone());
+        }
         let mut next = 0;
         // What it costs to put a pod somewhere changes only where one was put.
         for run in self.pods.chunk_by(|a, b| a.request == b.request) {
             let asked = requests[run[0].request].as_slice();
             let smallest = self.menu.cheapest(asked)?;
             let alone = open_as.filter(|kind| fits(asked, self.menu.rooms[*kind].as_slice())).unwrap_or(smallest);
-            let mut scores: Vec<_> = packing.claims.iter().map(|draft| self.score(draft, asked, alone)).collect();
+            let to_open = |at: usize| self.menu.prices[alone] + if at < there { 0 } else { self.surcharge };
+            let score = |(at, draft): (usize, &Draft)| self.score(draft, asked, (alone, to_open(at)));
+            let mut scores: Vec<_> = packing.claims.iter().enumerate().map(score).collect();
             for pod in run {
                 let manners = &self.manners[pod.manners];
                 let (put, at) = packing.best_for(manners, &scores)?;
                 let draft = &mut packing.claims[at];
+                let put_first = draft.kind.is_none();
                 draft.take(asked, manners);
                 draft.become_kind(put.kind, self.menu);
                 draft.pods.push(next);
                 next += 1;
                 packing.cost += put.price;
-                if open_as.is_none() && packing.cost >= self.before {
+                if open_as.is_none() && packing.cost >= least {
                     return None;
                 }
-                scores[at] = self.score(&packing.claims[at], asked, alone);
+                scores[at] = score((at, &packing.claims[at]));
+                if put_first && at + 1 < most {
+                    scores.push(score((at + 1, &self.empty)));
+                    packing.claims.push(self.empty.clone());
+                }
             }
         }
         if open_as.is_some() {
             let used = packing.claims.iter().filter(|draft| draft.kind.is_some());
             let cheapest = used.map(|draft| self.menu.cheapest(&draft.requests));
             packing.cost = cheapest.map(|kind| kind.map(|kind| self.menu.prices[kind])).sum::<Option<i64>>()?;
+            packing.cost += self.opened(packing) as i64 * self.surcharge;
         }
-        Some(packing)
+        Some(())
     }
 
-    /// `None` if there is no room. `alone` is what an empty claim becomes.
-    fn score(&self, draft: &Draft, asked: &[i64], alone: usize) -> Option<Score> {
+    /// How many claims a packing has besides those that are there.
+    fn opened(&self, packing: &Packing) -> usize {
+        packing.claims.iter().skip(self.claims.len()).filter(|draft| draft.kind.is_some()).count()
+    }
+
+    /// `None` if there is no room. `alone` is what an empty claim becomes, and what that counts.
+    fn score(&self, draft: &Draft, asked: &[i64], alone: (usize, i64)) -> Option<Score> {
         let Some(kind) = draft.kind else {
             // Of equals one that is there: it is a node less.
-            return Some(Score { price: self.menu.prices[alone], left: i64::MAX, kind: alone });
+            return Some(Score { price: alone.1, left: i64::MAX, kind: alone.0 });
         };
         if fits(asked, &draft.slack) {
             let left = draft.slack.iter().zip(asked).map(|(slack, asked)| slack - asked);

@@ -6,6 +6,7 @@ mod daemons;
 mod departures;
 mod existing;
 mod fixture;
+mod further_nodes;
 mod intake;
 mod limits;
 mod new_claim;
