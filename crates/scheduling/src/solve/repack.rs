@@ -35,6 +35,10 @@ const MOST_CHEAPER: usize = 8;
 /// address, a licence, one more that drains and boots. Daemons are counted already, for no type's room has them.
 const FURTHER: i64 = 4;
 
+/// Fewer claims that are alike than this stay as many: people count the nodes of a small workload and expect a handful of
+/// pods on one, and little could be saved.
+const FEW: usize = 10;
+
 /// What can be launched for claims that are alike: the cheapest first, without those that a cheaper one has the room of.
 struct Menu {
     prices: Vec<i64>,
@@ -127,8 +131,7 @@ impl Solver<'_, '_> {
         for (at, claim) in self.claims.iter().enumerate().filter(|(at, _)| !self.is_tied(*at)) {
             alike.entry((claim.template, claim.set, claim.limit_share.as_ref())).or_default().push(at);
         }
-        let mut alike: Vec<Vec<usize>> = alike.into_values().collect();
-        alike.retain(|claims| claims.len() > 1 || self.claims[claims[0]].pods.len() > 1);
+        let alike: Vec<Vec<usize>> = alike.into_values().filter(|claims| claims.len() > 1).collect();
         for claims in alike {
             let Some(menu) = self.menu(claims[0]) else { continue };
             // Claims opened one after the other are alike: each part has some from all over.
@@ -142,9 +145,6 @@ impl Solver<'_, '_> {
 
     fn repack_some(&mut self, claims: &[usize], menu: &Menu, ruled: &Bits) {
         let further = self.most_further(claims, menu);
-        if claims.len() + further < 2 {
-            return;
-        }
         let Some(job) = self.job((claims, further), menu, ruled) else { return };
         if let Some(packing) = job.cheapest(&self.requests) {
             self.adopt(&job, packing);
@@ -158,6 +158,7 @@ impl Solver<'_, '_> {
         let template = self.claims[claims[0]].template;
         let most = self.base.templates[template].most_capacity(&menu.types);
         match self.question.aim {
+            Aim::Plan if claims.len() < FEW => 0,
             Aim::Plan => most.times_within(&self.left[template]).min(claims.len()),
             Aim::Replace | Aim::Fit => 0,
         }
