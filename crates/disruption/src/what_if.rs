@@ -48,7 +48,8 @@ type Closed = Arc<BTreeSet<Arc<str>>>;
 /// How a what-if is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destinations {
-    /// Not those inside their `consolidateAfter`: moving pods there would restart their clock.
+    /// Not those inside their `consolidateAfter`: moving pods there would restart their clock. Nor those that are promised
+    /// to pods that wait.
     Settled,
     /// Not those that are to be replaced themselves.
     NotDrifted,
@@ -73,6 +74,11 @@ impl<'a> Simulator<'a> {
         let pending = view.snapshot.pods().filter(|pod| pod.is_provisionable()).chain(view.virtual_pods).cloned();
         let (mut unsettled, mut drifted) = (BTreeSet::new(), BTreeSet::new());
         let mut taken: BTreeSet<Arc<str>> = landing(view).collect();
+        if view.settings.policy == Policy::Best {
+            // Pods that wait are to land there. The scheduler that binds them knows no plan: what is evicted meanwhile may
+            // take their room, and they would wait for another node.
+            unsettled.extend(view.memory.nominations.keys().cloned());
+        }
         let mut simulator = Self {
             view: *view,
             prepared: OnceLock::new(),

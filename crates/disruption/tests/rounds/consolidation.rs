@@ -209,6 +209,24 @@ fn a_move_that_would_be_undone_as_soon_as_a_destination_settles_is_not_made() {
     check_nodes(&format!("settings compatible\n{text}"), "a go single_node_consolidation");
 }
 
+/// Found under the reference's performance suite: while hundreds of pods waited for nodes that had just come, others were
+/// evicted to fill those, and took the room of the first.
+#[test]
+fn a_node_that_is_promised_to_waiting_pods_takes_no_others_for_now() {
+    let world = |word: &str| {
+        format!(
+            "type small cpu=4 price=1
+             pool p
+             node a pool=p cpu=4
+             pod x on=a cpu=1
+             node b pool=p cpu=4 {word}
+             pod y on=b cpu=1"
+        )
+    };
+    assert_eq!(Fixture::read(&world("")).decide().proposals.len(), 1);
+    assert!(Fixture::read(&world("nominated")).decide().proposals.is_empty());
+}
+
 #[test]
 fn case_68_a_pod_that_waits_for_ever_does_not_stop_others() {
     check_nodes(
