@@ -17,6 +17,9 @@ use super::Broken;
 use crate::autoscaler::{Act, Ledger};
 use crate::store::{Kind, Object, Store};
 
+/// Longer than the server refuses to write a mark. What is marked later is judged by that.
+const MARKED_WITHIN: SignedDuration = SignedDuration::from_mins(2);
+
 #[derive(Default)]
 pub(super) struct Choices {
     seen: u64,
@@ -90,6 +93,7 @@ impl Choices {
         let Some(reason) = chosen_for(claim) else { return broken };
         let Some(pool_name) = claim.text(&["metadata", "labels", label::NODEPOOL]) else { return broken };
         let claim_name = || claim.name.to_string();
+        let chosen_at = Command::of(claim).map_or(act.decided, |command| command.chosen_at(act.decided));
         let heard = |kind: Kind| store.as_of(kind, act.heard(kind)).unwrap_or_default();
         let pools = heard(Kind::NodePool);
         let pool = pools.iter().find(|pool| *pool.name.name == *pool_name);
@@ -100,7 +104,7 @@ impl Choices {
                 let now = |kind: Kind| -> Vec<Object> { store.all(kind).cloned().collect() };
                 count_nodes(pool_name, &now(Kind::NodeClaim), &now(Kind::Node))
             });
-            let allowance = |reason: &str| allowance(pool, reason, nodes, act.decided).unwrap_or(usize::MAX);
+            let allowance = |reason: &str| allowance(pool, reason, nodes, chosen_at).unwrap_or(usize::MAX);
             let allowed = allowance(reason);
             // What was decided together has no order: any that keeps all budgets will do, the strictest first.
             let is_after = |other: &Object| {
@@ -135,7 +139,7 @@ impl Choices {
         if let Some(action) = action(reason) {
             for window in heard(Kind::MaintenanceWindow) {
                 let labels = node.unwrap_or(claim).labels();
-                if denies(&window, action, &labels, act.decided) {
+                if denies(&window, action, &labels, chosen_at) {
                     let window = window.name.to_string();
                     broken.push(Broken::WindowIgnored { window, claim: claim_name(), reason: reason.to_owned() });
                 }
@@ -198,6 +202,8 @@ struct Command<'a> {
     id: &'a str,
     decision: &'a str,
     reason: &'a str,
+    /// By the autoscaler's clock.
+    started: Option<Timestamp>,
     replacements: Vec<&'a str>,
 }
 
@@ -206,9 +212,17 @@ impl<'a> Command<'a> {
         let text = claim.text(&["metadata", "annotations", annotation::COMMAND])?;
         let mut words = text.split(' ').skip(1);
         let (id, _method, decision, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let started = words.next().and_then(|text| text.parse().ok());
         let named = words.find_map(|word| word.strip_prefix("replacements="));
         let replacements = named.into_iter().flat_map(|names| names.split(',')).collect();
-        Some(Self { id, decision, reason, replacements })
+        Some(Self { id, decision, reason, started, replacements })
+    }
+
+    /// When its nodes were chosen: the mark may be written later, because the server refused it at first, and what has been
+    /// started is finished whatever window opens.
+    fn chosen_at(&self, marked: Timestamp) -> Timestamp {
+        let started = self.started.unwrap_or(marked).min(marked);
+        if marked.duration_since(started) < MARKED_WITHIN { started } else { marked }
     }
 }
 
@@ -365,6 +379,17 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected.iter().copied().collect());
+    }
+
+    /// Seed 893: a mark was refused twice, and written just after a window had opened.
+    #[test]
+    fn a_command_is_judged_by_its_start_unless_its_mark_comes_much_later() {
+        let at = |text: &str| format!("2026-01-01T{text}Z").parse::<Timestamp>().unwrap();
+        let started = Some(at("01:59:59"));
+        let command = Command { id: "c", decision: "delete", reason: "Drifted", started, replacements: Vec::new() };
+        assert_eq!(command.chosen_at(at("02:00:03")), at("01:59:59"));
+        assert_eq!(command.chosen_at(at("02:02:00")), at("02:02:00"));
+        assert_eq!(command.chosen_at(at("01:58:00")), at("01:58:00"), "a clock that was set back");
     }
 
     #[test]
