@@ -40,6 +40,13 @@ enum Object {
     Window(Target),
 }
 
+/// A write that others of the object wait for.
+enum Write<'e> {
+    Delete(Object),
+    /// With the version that it insists on.
+    Patch(Object, &'e Arc<str>),
+}
+
 #[derive(Debug)]
 struct Patch {
     version: Arc<str>,
@@ -74,10 +81,14 @@ impl Outstanding {
     /// Whether the effect is to be sent. A deletion is not while the same one is on its way: several objects may want one
     /// object gone, each for its reason. Nor is a second patch on one version: the first makes another version of it.
     pub fn is_new(&mut self, effect: &Effect, now: Timestamp) -> bool {
-        if let Some((object, version)) = patched(effect) {
-            return self.is_first_on(object, version, now);
+        match Write::of(effect) {
+            None => true,
+            Some(Write::Patch(object, version)) => self.is_first_patch(object, version, now),
+            Some(Write::Delete(object)) => self.is_first_deletion(object, now),
         }
-        let Some(object) = deleted(effect) else { return true };
+    }
+
+    fn is_first_deletion(&mut self, object: Object, now: Timestamp) -> bool {
         if self.deletions.get(&object).is_some_and(|repeat_at| now < *repeat_at) {
             return false;
         }
@@ -86,7 +97,7 @@ impl Outstanding {
         true
     }
 
-    fn is_first_on(&mut self, object: Object, version: &Arc<str>, now: Timestamp) -> bool {
+    fn is_first_patch(&mut self, object: Object, version: &Arc<str>, now: Timestamp) -> bool {
         if self.patches.get(&object).is_some_and(|last| last.version == *version && now < last.repeat_at) {
             return false;
         }
@@ -111,80 +122,61 @@ impl Outstanding {
     /// which it has already: the same write again could only come too early. A server that is behind with its watches
     /// would have one per object and second to refuse.
     pub fn failed(&mut self, effect: &Effect, error: &WriteError, now: Timestamp) {
-        if let Some(object) = deleted(effect) {
+        if let Some(Write::Delete(object)) = Write::of(effect) {
             self.deletions.remove(&object);
         }
         if *error == WriteError::Conflict {
             return;
         }
         let retry_at = later(now, RETRY_AFTER);
-        let object = patched(effect).map(|(object, _)| object);
+        let object = patched(effect);
         if let Some(last) = object.as_ref().and_then(|object| self.patches.get_mut(object)) {
             last.repeat_at = last.repeat_at.min(retry_at);
         }
         // Another patch of the object may have waited for this one.
-        let waited = |other: &Effect| other == effect || (object.is_some() && patched(other).map(|it| it.0) == object);
+        let waited = |other: &Effect| other == effect || (object.is_some() && patched(other) == object);
         for asked in self.asked.values_mut().filter(|asked| asked.effects.iter().any(waited)) {
             asked.repeat_at = asked.repeat_at.min(retry_at);
         }
     }
 }
 
-fn deleted(effect: &Effect) -> Option<Object> {
-    match effect {
-        Effect::DeleteClaim(target) => Some(Object::Claim(target.clone())),
-        Effect::DeleteNode(target) => Some(Object::Node(target.clone())),
-        Effect::CreateClaim(_)
-        | Effect::PatchClaim(..)
-        | Effect::PatchNode(..)
-        | Effect::PatchPod(..)
-        | Effect::PatchPool(..)
-        | Effect::EvictPod(_)
-        | Effect::DeletePod(..)
-        | Effect::Publish(_)
-        | Effect::Launch { .. }
-        | Effect::Terminate { .. }
-        | Effect::TerminateOrphan { .. }
-        | Effect::ListInstances
-        | Effect::FindInstance { .. }
-        | Effect::CheckDrift { .. }
-        | Effect::RunHooks { .. }
-        | Effect::UpdateInstance { .. }
-        | Effect::Reboot { .. }
-        | Effect::PatchOverlay(..)
-        | Effect::PatchBuffer(..)
-        | Effect::PatchWindow(..) => None,
+impl<'e> Write<'e> {
+    fn of(effect: &'e Effect) -> Option<Self> {
+        let patch = |object: Object, version: Option<&'e Arc<str>>| version.map(|version| Self::Patch(object, version));
+        match effect {
+            Effect::DeleteClaim(target) => Some(Self::Delete(Object::Claim(target.clone()))),
+            Effect::DeleteNode(target) => Some(Self::Delete(Object::Node(target.clone()))),
+            Effect::PatchClaim(target, it) => patch(Object::Claim(target.clone()), it.meta.resource_version.as_ref()),
+            Effect::PatchNode(target, it) => patch(Object::Node(target.clone()), it.meta.resource_version.as_ref()),
+            Effect::PatchPool(target, it) => patch(Object::Pool(target.clone()), it.meta.resource_version.as_ref()),
+            Effect::PatchOverlay(target, it) => patch(Object::Overlay(target.clone()), Some(&it.resource_version)),
+            Effect::PatchBuffer(target, it) => patch(Object::Buffer(target.clone()), Some(&it.resource_version)),
+            Effect::PatchWindow(target, it) => patch(Object::Window(target.clone()), Some(&it.resource_version)),
+            // Nobody else writes what we write to a pod, and nothing waits for it.
+            Effect::PatchPod(..)
+            | Effect::CreateClaim(_)
+            | Effect::EvictPod(_)
+            | Effect::DeletePod(..)
+            | Effect::Publish(_)
+            | Effect::Launch { .. }
+            | Effect::Terminate { .. }
+            | Effect::TerminateOrphan { .. }
+            | Effect::ListInstances
+            | Effect::FindInstance { .. }
+            | Effect::CheckDrift { .. }
+            | Effect::RunHooks { .. }
+            | Effect::UpdateInstance { .. }
+            | Effect::Reboot { .. } => None,
+        }
     }
 }
 
-/// What is patched, and the version that the patch insists on.
-fn patched(effect: &Effect) -> Option<(Object, &Arc<str>)> {
-    match effect {
-        Effect::PatchClaim(target, patch) => {
-            Some((Object::Claim(target.clone()), patch.meta.resource_version.as_ref()?))
-        }
-        Effect::PatchNode(target, patch) => Some((Object::Node(target.clone()), patch.meta.resource_version.as_ref()?)),
-        Effect::PatchPool(target, patch) => Some((Object::Pool(target.clone()), patch.meta.resource_version.as_ref()?)),
-        Effect::PatchOverlay(target, patch) => Some((Object::Overlay(target.clone()), &patch.resource_version)),
-        Effect::PatchBuffer(target, patch) => Some((Object::Buffer(target.clone()), &patch.resource_version)),
-        Effect::PatchWindow(target, patch) => Some((Object::Window(target.clone()), &patch.resource_version)),
-        // Nobody else writes what we write to a pod, and nothing waits for it.
-        Effect::PatchPod(..)
-        | Effect::DeleteClaim(_)
-        | Effect::DeleteNode(_)
-        | Effect::CreateClaim(_)
-        | Effect::EvictPod(_)
-        | Effect::DeletePod(..)
-        | Effect::Publish(_)
-        | Effect::Launch { .. }
-        | Effect::Terminate { .. }
-        | Effect::TerminateOrphan { .. }
-        | Effect::ListInstances
-        | Effect::FindInstance { .. }
-        | Effect::CheckDrift { .. }
-        | Effect::RunHooks { .. }
-        | Effect::UpdateInstance { .. }
-        | Effect::Reboot { .. } => None,
+/// The object that a patch insists on a version of.
+fn patched(effect: &Effect) -> Option<Object> {
+    match Write::of(effect)? {
+        Write::Patch(object, _) => Some(object),
+        Write::Delete(_) => None,
     }
 }
 
