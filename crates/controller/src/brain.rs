@@ -253,18 +253,20 @@ impl Brain {
     }
 
     fn seen(&self) -> Arc<Seen> {
-        let unplaced = self.engine.pod_verdicts().values().filter_map(|verdict| match verdict {
-            PodVerdict::NoPlace(why) => Some(why),
-            PodVerdict::Fits(_) | PodVerdict::Planned { .. } => None,
-        });
-        let (ignored, unschedulable): (Vec<_>, Vec<_>) =
-            unplaced.filter(|why| why.is_ignored() || !why.is_silent()).partition(|why| why.is_ignored());
+        let (mut ignored, mut unschedulable) = (0, 0);
+        for verdict in self.engine.pod_verdicts().values() {
+            match verdict {
+                PodVerdict::NoPlace(why) if why.is_ignored() => ignored += 1,
+                PodVerdict::NoPlace(why) if !why.is_silent() => unschedulable += 1,
+                PodVerdict::NoPlace(_) | PodVerdict::Fits(_) | PodVerdict::Planned { .. } => {}
+            }
+        }
         Arc::new(Seen {
             snapshot: self.engine.snapshot().clone(),
             types: self.types.clone(),
             waiting: self.waiting.clone(),
-            unschedulable: unschedulable.len(),
-            ignored: ignored.len(),
+            unschedulable,
+            ignored,
             labels: self.labels.clone(),
             now: self.now,
         })

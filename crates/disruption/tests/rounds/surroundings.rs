@@ -19,6 +19,7 @@ fn with_buffer(text: &str, like: &str, count: usize) -> Round {
         .map(|at| {
             let mut pod = (*template).clone();
             pod.meta.name = ObjectName::new("default", format!("capacity-buffer-room-{at}"));
+            pod.priority = i32::MIN;
             pod.meta.uid = Arc::from(format!("room-{at}"));
             pod.meta.annotations.insert(Arc::from(annotation::BUFFER_POD), Arc::from("true"));
             Arc::new(pod)
@@ -43,23 +44,22 @@ fn case_29_a_node_that_holds_room_for_buffers_stays() {
     assert_eq!(both(&round(9)), ["a buffers_here", "b buffers_here"], "as far as there is room");
 }
 
-/// Its room moves like a pod: into other room, or to something that is cheaper with it.
+/// Its room moves like a pod, and may not be lost where the pool's limit leaves no new one.
 #[test]
 fn a_node_with_pods_and_room_for_a_buffer_goes_if_both_have_another_place() {
-    let text = |others: &str| {
-        format!(
+    let round = |cpu: u32| {
+        let text = format!(
             "type small cpu=4 price=1
-             pool p limits=cpu=12
+             pool p limit:cpu=4
              node a pool=p cpu=4
              pod x on=a cpu=1
-             node b pool=p cpu=4
-             pod y on=b cpu=3
-             {others}"
-        )
+             node b pool=p cpu={cpu}
+             pod y on=b cpu=2 protected"
+        );
+        with_buffer(&text, "pod room cpu=2", 1)
     };
-    let round = |others: &str| with_buffer(&text(others), "pod room cpu=3", 1);
-    assert_eq!(judged(&round("node c pool=p cpu=4"), "c"), "c go emptiness");
-    assert!(round("").proposals.is_empty(), "a has the only room");
+    assert_eq!(judged(&round(8), "a"), "a go single_node_consolidation");
+    assert!(round(4).proposals.is_empty(), "a has the only room");
 }
 
 #[test]
