@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ import (
 type settled struct {
 	// Whether it came to rest within the limit.
 	Settled bool `json:"settled"`
+	// Whether it rests because its search of single nodes runs into its time-out again and again, and not because it has
+	// looked at every node.
+	TimesOut bool `json:"times_out"`
 	// Passes that found something: each waits out one hold.
 	Rounds        int     `json:"rounds"`
 	Commands      int     `json:"commands"`
@@ -33,6 +37,9 @@ type settled struct {
 // The wait between a consolidation's decision and its validation.
 const hold = 15 * time.Second
 
+// How often it says how far it is.
+const progress = time.Minute
+
 // settle runs the reference's consolidation until it finds nothing more. A pass is what its controller does: the methods
 // in their order, the first that finds something ends it. Its commands are then carried out at once, as they were
 // simulated: nodes come and go in no time, and only the holds count. Time-outs are its own, on the real clock.
@@ -45,22 +52,35 @@ func settle(problem *problem, limit time.Duration) (*settled, error) {
 	queue := disruption.NewQueue(w.client, w.recorder, w.cluster, clk, w.provisioner)
 	common := disruption.MakeConsolidation(clk, w.cluster, w.client, w.provisioner, w.cloud, w.recorder, queue)
 	trust := disruption.WithValidator(trusting{})
+	single := disruption.NewSingleNodeConsolidation(common, trust)
 	methods := []disruption.Method{
 		disruption.NewEmptiness(common, trust),
 		disruption.NewMultiNodeConsolidation(common, trust),
-		disruption.NewSingleNodeConsolidation(common, trust),
+		single,
 	}
 	answer := &settled{CostBefore: w.cost()}
-	start := time.Now()
+	start, shown := time.Now(), time.Now()
+	fruitless := 0
 	for time.Since(start) < limit {
+		if time.Since(shown) > progress {
+			shown = time.Now()
+			fmt.Fprintf(os.Stderr, "the reference: %d commands in %s, $%.2f/h of %.2f\n", answer.Commands, time.Since(start).Round(time.Second), w.cost(), answer.CostBefore)
+		}
 		commands, err := w.pass(methods, queue)
 		if err != nil {
 			return nil, err
 		}
 		if len(commands) == 0 {
-			answer.Settled = true
-			break
+			// Pools that a search did not reach come first in the next one. What that does not reach either is never reached.
+			fruitless++
+			answer.TimesOut = !single.IsConsolidated()
+			answer.Settled = !answer.TimesOut || fruitless == 2
+			if answer.Settled {
+				break
+			}
+			continue
 		}
+		fruitless, answer.TimesOut = 0, false
 		answer.Rounds++
 		for _, command := range commands {
 			answer.Commands++

@@ -35,8 +35,8 @@ pub(crate) struct Simulator<'a> {
     all: Closed,
     /// By node, or claim without one: for how many pods of capacity buffers it has room that no real pod needs.
     buffered: BTreeMap<Arc<str>, u32>,
-    /// How many of their pods can have no room at all.
-    homeless: usize,
+    /// What their pods lack as it is.
+    lacking: Lacking,
     /// What proposals of this round land on; what-ifs know.
     landed: BTreeSet<Arc<str>>,
     asked: AtomicU32,
@@ -45,10 +45,26 @@ pub(crate) struct Simulator<'a> {
 /// Hosts that are closed to pods that would not have to move. Shared, because most what-ifs of a round ask the same.
 type Closed = Arc<BTreeSet<Arc<str>>>;
 
+/// How many pods of capacity buffers lack something.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lacking {
+    /// No node that is there has room for them.
+    room: usize,
+    /// Nor can any be launched.
+    place: usize,
+}
+
+/// What becomes of room that buffers keep.
+struct BufferRule {
+    before: Lacking,
+    /// Spare room is no reason to keep a sick or an outdated node, but one not to save money.
+    may_block: bool,
+}
+
 /// How a what-if is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destinations {
-    /// Not those inside their `consolidateAfter`: moving pods there would restart their clock. Nor those that are promised
+    /// For moves that only save money. Not those inside their `consolidateAfter`: moving pods there would restart their clock. Nor those that are promised
     /// to pods that wait.
     Settled,
     /// Not those that are to be replaced themselves.
@@ -89,7 +105,7 @@ impl<'a> Simulator<'a> {
             not_drifted: Closed::default(),
             all: Closed::default(),
             buffered: BTreeMap::new(),
-            homeless: 0,
+            lacking: Lacking::default(),
             landed: BTreeSet::new(),
             asked: AtomicU32::new(0),
         };
@@ -128,7 +144,7 @@ impl<'a> Simulator<'a> {
         let question = Question { reserved: ReservedMode::Fallback, ..self.question(&[], &[], &self.all) };
         let schedule = self.solve(&question);
         self.buffered = virtual_pods_on_hosts(&schedule);
-        self.homeless = homeless(&schedule);
+        self.lacking = Lacking::of(&schedule);
         if !are_many {
             return;
         }
@@ -206,13 +222,8 @@ impl<'a> Simulator<'a> {
             Destinations::All => &self.all,
         };
         let question = Question { reserved: ReservedMode::Fallback, ..self.question(subjects, moving, closed) };
-        let homeless = self.host_buffers(subjects).then_some(self.homeless);
-        judge(self.solve(&question), moving, homeless)
-    }
-
-    /// Whether room for pods of capacity buffers goes with the nodes: then those need new room, and it costs.
-    fn host_buffers(&self, subjects: &[&Subject<'a>]) -> bool {
-        subjects.iter().any(|subject| self.buffered(subject) > 0)
+        let rule = BufferRule { before: self.lacking, may_block: destinations == Destinations::Settled };
+        judge(self.solve(&question), moving, Some(rule))
     }
 
     /// For how many pods of capacity buffers the node has room that no real pod needs. Such a node is not empty.
@@ -269,16 +280,17 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// What became of the pods that have to move. What becomes of others is no reason for or against, but for room of buffers
-/// where it goes with the nodes: then no more of their pods than so many may be without.
-fn judge(schedule: Schedule, moving: &[Arc<Pod>], buffers: Option<usize>) -> Result<Outcome, KeepReason> {
+/// What became of the pods that have to move. What becomes of others is no reason for or against, but for room of buffers:
+/// if it goes with the nodes, or their pods take it, it is needed anew, and that costs.
+fn judge(schedule: Schedule, moving: &[Arc<Pod>], buffers: Option<BufferRule>) -> Result<Outcome, KeepReason> {
     let names: BTreeSet<&ObjectName> = moving.iter().map(|pod| &pod.meta.name).collect();
     let is_moving = |pod: &Arc<Pod>| names.contains(&pod.meta.name);
     let unplaced: Vec<_> = schedule.unplaced.iter().filter(|(pod, _)| is_moving(pod)).collect();
     if !unplaced.is_empty() {
         return Err(no_place(&unplaced));
     }
-    if buffers.is_some_and(|before| homeless(&schedule) > before) {
+    let lacking = Lacking::of(&schedule);
+    if buffers.as_ref().is_some_and(|rule| rule.may_block && lacking.place > rule.before.place) {
         return Err(no_place(&schedule.unplaced.iter().filter(|(pod, _)| is_virtual(pod)).collect::<Vec<_>>()));
     }
     let mut outcome = Outcome::default();
@@ -294,14 +306,18 @@ fn judge(schedule: Schedule, moving: &[Arc<Pod>], buffers: Option<usize>) -> Res
         }
     }
     outcome.new_claims = schedule.new_claims;
-    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (buffers.is_some() && is_virtual(pod));
+    let takes_room = buffers.is_some_and(|rule| lacking.room > rule.before.room);
+    let is_ours = |pod: &Arc<Pod>| is_moving(pod) || (takes_room && is_virtual(pod));
     outcome.new_claims.retain(|claim| claim.pods.iter().any(is_ours));
     Ok(outcome)
 }
 
-/// Pods of buffers without room.
-fn homeless(schedule: &Schedule) -> usize {
-    schedule.unplaced.iter().filter(|(pod, _)| is_virtual(pod)).count()
+impl Lacking {
+    fn of(schedule: &Schedule) -> Self {
+        let count = |pods: &[Arc<Pod>]| pods.iter().filter(|pod| is_virtual(pod)).count();
+        let place = schedule.unplaced.iter().filter(|(pod, _)| is_virtual(pod)).count();
+        Self { room: place + schedule.new_claims.iter().map(|claim| count(&claim.pods)).sum::<usize>(), place }
+    }
 }
 
 /// Of the claims, and of their nodes.

@@ -62,6 +62,40 @@ fn a_node_with_pods_and_room_for_a_buffer_goes_if_both_have_another_place() {
     assert!(round(4).proposals.is_empty(), "a has the only room");
 }
 
+/// The node that goes has nothing of the buffer; where its pods land, the buffer has its room.
+#[test]
+fn pods_that_move_to_save_money_do_not_take_the_room_of_a_buffer_where_they_land() {
+    let round = |room: &str| {
+        let text = "type small cpu=4 price=1
+             pool p
+             node a pool=p cpu=4
+             pod x on=a cpu=2
+             pod z on=a cpu=1
+             node b pool=p cpu=4
+             pod y on=b cpu=1 protected";
+        with_buffer(text, room, 1)
+    };
+    assert_eq!(
+        judged(&round("pod room cpu=5"), "a"),
+        "a go single_node_consolidation",
+        "no node has room for it anyway"
+    );
+    let kept = round("pod room cpu=3");
+    assert!(kept.proposals.is_empty(), "b has room for the pods of a or for the buffer: {:?}", kept.verdicts);
+}
+
+/// Spare room is a reason not to save money, and none to keep what is outdated.
+#[test]
+fn a_buffer_that_loses_its_room_for_good_does_not_hold_back_drift() {
+    let text = "type small cpu=4 price=1
+         pool p limit:cpu=4
+         node a pool=p cpu=4 drifted=1h
+         pod x on=a cpu=3
+         node b pool=p cpu=4
+         pod y on=b cpu=1 protected";
+    assert_eq!(judged(&with_buffer(text, "pod room cpu=3", 1), "a"), "a go drift");
+}
+
 #[test]
 fn room_that_a_buffer_keeps_is_not_given_to_pods_that_need_not_move() {
     let text = "type small cpu=4 price=1
