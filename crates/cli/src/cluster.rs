@@ -3,12 +3,15 @@
 //! A dump is what `kubectl get -o yaml` prints, or manifests that were never applied. Manifests lack what a cluster adds;
 //! the little that decisions need of it is assumed, and every assumption is told.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use kerf_api::admission::Admission;
 use kerf_api::change::{Features, Reader, WatchedKind};
+use kerf_api::crds;
 use kerf_api::manifest::Document;
 use kerf_api::provider::label_rules;
 use kerf_cloud::Catalogue;
@@ -41,6 +44,7 @@ pub struct ClusterArgs {
 pub const OVERLAYS: Features = Features { node_overlays: true, capacity_buffers: false, default_spread: false };
 
 /// A cluster as far as it could be read.
+#[derive(Clone)]
 pub struct Cluster {
     pub snapshot: ClusterSnapshot,
     /// What each pool may launch, with overlays on it.
@@ -116,9 +120,14 @@ impl Cluster {
     }
 }
 
-/// What was filled in, and how often.
+/// What was filled in.
 #[derive(Default)]
-struct Assumed(BTreeMap<&'static str, usize>);
+struct Assumed {
+    /// What decides something, and how often.
+    told: BTreeMap<&'static str, usize>,
+    /// Made for the first manifest that needs it: it takes its time.
+    admission: OnceCell<Option<Admission>>,
+}
 
 const POD_WAITS: &str = "which no scheduler has looked at: taken as unschedulable";
 const POOL_READY: &str = "without a status: taken as ready";
@@ -137,6 +146,9 @@ impl Assumed {
         if kind.api_kind().namespaced && object.pointer("/metadata/namespace").is_none() {
             object["metadata"]["namespace"] = json!("default");
         }
+        if is_manifest && kind == WatchedKind::NodePool {
+            self.put_defaults(object);
+        }
         if has_conditions {
             return;
         }
@@ -150,7 +162,7 @@ impl Assumed {
                 if !is_bound && phase == "Pending" {
                     object["status"]["conditions"] =
                         json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]);
-                    *self.0.entry(POD_WAITS).or_default() += 1;
+                    *self.told.entry(POD_WAITS).or_default() += 1;
                 }
             }
             WatchedKind::NodePool => {
@@ -158,15 +170,23 @@ impl Assumed {
                     "type": "Ready", "status": "True", "reason": "Ready", "message": "",
                     "lastTransitionTime": "1970-01-01T00:00:00Z",
                 }]);
-                *self.0.entry(POOL_READY).or_default() += 1;
+                *self.told.entry(POOL_READY).or_default() += 1;
             }
             _ => {}
         }
     }
 
+    /// As the API server stores it: the drift hash is taken of that.
+    fn put_defaults(&self, object: &mut Value) {
+        let admission = self.admission.get_or_init(|| Admission::new(&crds(None)).ok());
+        if let Some(stored) = admission.as_ref().and_then(|admission| admission.stored(object)) {
+            *object = stored;
+        }
+    }
+
     fn texts(&self) -> Vec<String> {
         let noun = |what: &str| if what == POD_WAITS { "pod" } else { "pool" };
-        self.0.iter().map(|(what, count)| format!("{} {what}", output::count(*count, noun(what)))).collect()
+        self.told.iter().map(|(what, count)| format!("{} {what}", output::count(*count, noun(what)))).collect()
     }
 }
 

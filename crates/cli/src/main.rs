@@ -8,6 +8,7 @@
 mod clock;
 mod cluster;
 mod commands;
+mod foresight;
 mod input;
 mod output;
 

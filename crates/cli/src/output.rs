@@ -29,7 +29,8 @@ impl From<Outcome> for ExitCode {
 /// For commands that print something for people, or the same as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// Lines for people
+    /// Lines and tables for people
+    #[value(alias = "table")]
     Text,
     /// One JSON document
     Json,

@@ -81,6 +81,23 @@ pub fn next(claim: &NodeClaim, view: View<'_>) -> Steps {
     wanted
 }
 
+/// The claim as the next look at it would leave what decides whether it may be disrupted: settled or not, drifted or not.
+/// `None` if that is how it is. For plans, which are made of clusters that nobody has looked at yet, and of moments to
+/// come. What a provider would say of drift stays as it stands.
+pub fn foresee(claim: &NodeClaim, view: View<'_>) -> Option<NodeClaim> {
+    if !view.settings.manages(&claim.node.class) || claim.meta.is_deleting() {
+        return None;
+    }
+    let mut draft = ClaimDraft::new(claim, view.now);
+    // It tells when to look again, which whoever plans asks for itself.
+    let _ = consolidatable::step(&mut draft, view);
+    drift::foresee(&mut draft, view);
+    let conditions = draft.conditions.finish()?;
+    let mut marked = claim.clone();
+    marked.status.conditions = conditions;
+    Some(marked)
+}
+
 /// Deletes the claim, and says why.
 pub(crate) fn give_up(claim: &NodeClaim, cause: Cause) -> Steps {
     let target = Target::from(&claim.meta);

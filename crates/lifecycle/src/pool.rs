@@ -11,7 +11,7 @@ use crate::steps::Steps;
 use crate::view::View;
 
 mod counter;
-mod hash;
+pub(crate) mod hash;
 mod readiness;
 mod registration_health;
 mod replicas;

@@ -1,6 +1,6 @@
 //! `kerf budget`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use jiff::tz::TimeZone;
@@ -69,8 +69,8 @@ struct Report {
 struct Stretch {
     from: Timestamp,
     to: Timestamp,
-    /// By reason, in the order of [`DisruptionReason::ALL`]; `null` is any number.
-    allowed: Vec<(String, Option<u32>)>,
+    /// By reason; `null` is any number.
+    allowed: BTreeMap<String, Option<u32>>,
     windows: Vec<String>,
 }
 
@@ -255,7 +255,9 @@ fn text(report: &Report) -> String {
     let rows = report.calendar.iter().map(|stretch| {
         let mut row = vec![day(stretch.from), day(stretch.to)];
         row.extend(
-            stretch.allowed.iter().map(|(_, nodes)| allowed(nodes.map_or(Allowance::Unlimited, Allowance::AtMost))),
+            DisruptionReason::ALL
+                .map(|reason| stretch.allowed.get(reason.label()).copied().flatten())
+                .map(|nodes| allowed(nodes.map_or(Allowance::Unlimited, Allowance::AtMost))),
         );
         if has_windows {
             row.push(stretch.windows.join("; "));

@@ -9,10 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_api::change::Features;
 use kerf_api::scheduler_config::default_constraints;
 use kerf_cloud_kwok::class::CLASS_KIND;
-use kerf_disruption::{Candidate, Memory, Proposal, Round, Settings, Verdict, View, decide};
+use kerf_disruption::{Candidate, KeepReason, Memory, Proposal, Round, Settings, Verdict, View, decide};
 use kerf_model::cloud::RepairPolicy;
-use kerf_model::cluster::Pod;
+use kerf_model::cluster::{NodeClaim, Pod};
 use kerf_model::price::Price;
+use kerf_model::snapshot::ClusterSnapshot;
 use kerf_scheduling::{DefaultSpread, Options, Schedule, resolve};
 use serde::Serialize;
 
@@ -77,12 +78,16 @@ enum GateName {
     StaticCapacity,
     /// Drifted nodes may go before their replacement
     TerminateFirstDrift,
+    /// Sick nodes may go before their replacement
+    TerminateFirstRepair,
 }
 
 /// A cluster, the moment, and what is decided there.
 pub struct Decided {
     pub cluster: Cluster,
     pub now: Timestamp,
+    /// Claims whose time is over.
+    expired: Vec<Arc<str>>,
     pub schedule: Schedule,
     pub round: Round,
     settings: Settings,
@@ -102,12 +107,14 @@ impl DecisionArgs {
         let constraints = default_constraints(&self.scheduler_config).context("cannot use --scheduler-config")?;
         let default_spread = DefaultSpread { constraints };
         let has_buffers = self.gates.contains(&GateName::CapacityBuffer);
-        let cluster = self.cluster.read(Features {
+        let mut cluster = self.cluster.read(Features {
             capacity_buffers: has_buffers,
             default_spread: !default_spread.is_empty(),
             ..OVERLAYS
         })?;
         let now = self.at.unwrap_or_else(clock::now);
+        cluster.mark(now);
+        let expired = cluster.expire(now);
         let classes = class_kinds();
         let mut settings = match self.policy {
             PolicyName::Best => Settings::for_classes(classes),
@@ -124,6 +131,7 @@ impl DecisionArgs {
                 GateName::SpotToSpotConsolidation => settings.gates.spot_to_spot_consolidation = true,
                 GateName::StaticCapacity => settings.gates.static_capacity = true,
                 GateName::TerminateFirstDrift => settings.gates.terminate_first_drift = true,
+                GateName::TerminateFirstRepair => settings.gates.terminate_first_repair = true,
             }
         }
         let options = Options { policy: self.policy.into(), ..Options::default() };
@@ -133,7 +141,7 @@ impl DecisionArgs {
         let schedule = schedule::schedule(&cluster, virtual_pods.clone(), &default_spread, options, now);
         let surroundings = Surroundings { options, default_spread, virtual_pods };
         let round = round(&cluster, &settings, &surroundings, now);
-        Ok(Decided { cluster, now, schedule, round, settings, surroundings })
+        Ok(Decided { cluster, now, expired, schedule, round, settings, surroundings })
     }
 }
 
@@ -176,6 +184,8 @@ struct Report {
     /// For pods that wait.
     launches: Vec<ClaimReport>,
     unplaced: Vec<UnplacedReport>,
+    /// Nodes whose time is over: they go now, and what their pods need is launched as for pods that wait.
+    expired: Vec<ExpiredReport>,
     moves: Vec<MoveReport>,
     /// Of all moves together, dollars per hour.
     hourly_savings: String,
@@ -220,6 +230,16 @@ pub struct NodeReport {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExpiredReport {
+    claim: String,
+    node: String,
+    pool: String,
+    expire_after: String,
+    pods: Vec<String>,
+}
+
+#[derive(Serialize)]
 struct LaterReport {
     at: Timestamp,
     /// What becomes possible then and is not before.
@@ -238,7 +258,8 @@ struct VerdictReport {
 
 impl Report {
     fn of(decided: &Decided, next: usize) -> Self {
-        let Decided { cluster, now, schedule, round, .. } = decided;
+        let Decided { cluster, now, expired, schedule, round, .. } = decided;
+        let expired = expired.iter().filter_map(|claim| cluster.snapshot.claim(claim));
         let savings: i64 = round.proposals.iter().filter_map(|proposal| proposal.savings).map(Price::micros).sum();
         let verdicts = round.verdicts.iter().map(|(claim, verdict)| {
             let remedy = match verdict {
@@ -253,12 +274,49 @@ impl Report {
             at: *now,
             launches: schedule.new_claims.iter().map(ClaimReport::of).collect(),
             unplaced: schedule.unplaced.iter().map(|(pod, why)| UnplacedReport::of(pod, why)).collect(),
+            expired: expired.map(|claim| ExpiredReport::of(claim, &cluster.snapshot)).collect(),
             moves: round.proposals.iter().map(MoveReport::of).collect(),
             hourly_savings: Price::from_micros(savings).to_string(),
             later: later(decided, next),
             verdicts: verdicts.collect(),
-            assumptions: cluster.assumptions.clone(),
+            assumptions: cluster.assumptions.iter().cloned().chain(unknown_types(round)).collect(),
         }
+    }
+}
+
+/// A plan with another cloud's catalogue says little.
+fn unknown_types(round: &Round) -> Option<String> {
+    let unknown = |verdict: &&Verdict| matches!(verdict, Verdict::Keep(KeepReason::UnknownType));
+    let count = round.verdicts.values().filter(unknown).count();
+    let which = "of an instance type that the catalogue does not have: say with --catalogue what the pools can launch";
+    (count > 0).then(|| format!("{} {which}", output::count(count, "node")))
+}
+
+impl ExpiredReport {
+    fn of(claim: &NodeClaim, snapshot: &ClusterSnapshot) -> Self {
+        let node = claim.status.node_name.as_deref().unwrap_or_default();
+        let moving = snapshot.pods_on(node).filter(|pod| pod.is_reschedulable());
+        Self {
+            claim: claim.name().to_string(),
+            node: node.to_owned(),
+            pool: claim.pool().unwrap_or_default().to_owned(),
+            expire_after: claim.node.expire_after.to_string(),
+            pods: moving.map(|pod| pod.meta.name.to_string()).collect(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let Self { claim, node, pool, expire_after, pods } = self;
+        let name = if node.is_empty() { claim } else { node };
+        format!("Delete 1 node (Expired)\n  - {name} of {pool}: older than {expire_after}, {}\n", to_move(pods))
+    }
+}
+
+/// How many pods have to run elsewhere.
+fn to_move(pods: &[String]) -> String {
+    match pods.len() {
+        0 => "no pods to move".to_owned(),
+        count => format!("{} to move", output::count(count, "pod")),
     }
 }
 
@@ -288,10 +346,7 @@ impl MoveReport {
         for node in &self.nodes {
             let kind = node.instance_type.as_deref().unwrap_or("unknown type");
             let price = node.hourly_price.as_ref().map(|price| format!(" at ${price}")).unwrap_or_default();
-            let pods = match node.pods.len() {
-                0 => "no pods to move".to_owned(),
-                count => format!("{} to move", output::count(count, "pod")),
-            };
+            let pods = to_move(&node.pods);
             text.push_str(&format!("{indent}  - {} of {}: {kind}{price}, {pods}\n", node.node, node.pool));
         }
         for claim in &self.replacements {
@@ -339,23 +394,25 @@ const MOST_MOMENTS: usize = 200;
 /// The next moments at which something becomes possible that is not before.
 fn later(decided: &Decided, wanted: usize) -> Vec<LaterReport> {
     let Decided { cluster, now, settings, surroundings, .. } = decided;
+    let mut cluster = cluster.clone();
     let end = now.checked_add(HORIZON).unwrap_or(Timestamp::MAX);
     let claims = |round: &Round| -> BTreeSet<String> {
         round.proposals.iter().flat_map(Proposal::claims).map(ToString::to_string).collect()
     };
     let mut before = claims(&decided.round);
-    let mut at = next_moment(cluster, &decided.round, *now);
+    let mut at = next_moment(&cluster, &decided.round, *now);
     let mut found = Vec::new();
     for _ in 0..MOST_MOMENTS {
         let Some(moment) = at.filter(|moment| *moment <= end && found.len() < wanted) else { break };
-        let round = round(cluster, settings, surroundings, moment);
+        cluster.mark(moment);
+        let round = round(&cluster, settings, surroundings, moment);
         let is_new = |proposal: &&Proposal| proposal.claims().any(|claim| !before.contains(&**claim));
         let moves: Vec<MoveReport> = round.proposals.iter().filter(is_new).map(MoveReport::of).collect();
         if !moves.is_empty() {
             found.push(LaterReport { at: moment, moves });
         }
         before.extend(claims(&round));
-        at = next_moment(cluster, &round, moment);
+        at = next_moment(&cluster, &round, moment);
     }
     found
 }
@@ -374,10 +431,13 @@ fn text(report: &Report, decided: &Decided) -> String {
         let (pool, options, pods) = (&claim.pool, claim.options_text(), short_list(&claim.pods));
         text.push_str(&format!("Launch {options} of {pool} at ${} for {pods}\n", claim.hourly_price));
     }
+    for expired in &report.expired {
+        text.push_str(&expired.line());
+    }
     for found in &report.moves {
         text.push_str(&found.lines(""));
     }
-    if report.launches.is_empty() && report.moves.is_empty() {
+    if report.launches.is_empty() && report.expired.is_empty() && report.moves.is_empty() {
         text.push_str("Nothing to do.\n");
     }
     if report.moves.len() > 1 {

@@ -72,11 +72,21 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<&'static str>,
     /// What else is worth knowing, in order.
-    facts: Vec<(String, String)>,
+    facts: Vec<Fact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<MoveReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unplaced: Option<UnplacedReport>,
+}
+
+#[derive(Serialize)]
+struct Fact {
+    name: String,
+    value: String,
+}
+
+fn fact(name: impl Into<String>, value: impl Into<String>) -> Fact {
+    Fact { name: name.into(), value: value.into() }
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -122,19 +132,18 @@ fn of_claim(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
 }
 
 fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
-    let mut facts = vec![("claim".to_owned(), claim.name().to_string())];
-    let mut fact = |name: &str, value: Option<String>| {
-        facts.extend(value.map(|value| (name.to_owned(), value)));
-    };
-    fact("node", claim.status.node_name.as_ref().map(ToString::to_string));
-    fact("pool", claim.pool().map(str::to_owned));
-    for (name, key) in [("type", label::INSTANCE_TYPE), ("zone", label::ZONE), ("capacity", label::CAPACITY_TYPE)] {
-        fact(name, claim.meta.label(key).map(str::to_owned));
-    }
+    let labels = [("type", label::INSTANCE_TYPE), ("zone", label::ZONE), ("capacity", label::CAPACITY_TYPE)];
+    let named = [("node", claim.status.node_name.as_deref()), ("pool", claim.pool())];
+    let known = named.into_iter().chain(labels.map(|(name, key)| (name, claim.meta.label(key))));
+    let mut facts = vec![fact("claim", &**claim.name())];
+    facts.extend(known.filter_map(|(name, value)| Some(fact(name, value?))));
     let Some(verdict) = decided.round.verdicts.get(claim.name()) else {
         let message = format!("stays: its class {} is of no provider that Kerf knows", claim.node.class);
         return Answer { verdict: "not_ours".to_owned(), message, facts, ..Answer::default() };
     };
+    if let Some(drifted) = claim.status.conditions.get(condition_kind::DRIFTED) {
+        facts.push(fact("drifted", format!("{}: {}", drifted.reason, drifted.message)));
+    }
     if *verdict == Verdict::Leaving {
         facts.extend(still_to_come(claim));
     }
@@ -143,7 +152,7 @@ fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
     let (meaning, remedy) = match verdict {
         Verdict::Keep(reason) => {
             if let Some(until) = reason.until() {
-                facts.push(("until".to_owned(), output::moment(until)));
+                facts.push(fact("until", output::moment(until)));
             }
             (Some(reason.text().meaning), Some(reason.text().remedy))
         }
@@ -161,13 +170,13 @@ fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
 }
 
 /// What keeps a claim that is on its way out.
-fn still_to_come(claim: &NodeClaim) -> impl Iterator<Item = (String, String)> {
+fn still_to_come(claim: &NodeClaim) -> impl Iterator<Item = Fact> {
     let steps = [condition_kind::DRAINED, condition_kind::VOLUMES_DETACHED];
     let waits = steps.into_iter().filter_map(|kind| claim.status.conditions.get(kind));
     let waits = waits.filter(|step| step.status == ConditionStatus::Unknown && !step.message.is_empty());
-    let waits = waits.map(|step| ("waits for".to_owned(), step.message.to_string()));
+    let waits = waits.map(|step| fact("waits for", &*step.message));
     let deadline = claim.meta.annotation(annotation::TERMINATION_TIMESTAMP);
-    waits.chain(deadline.map(|at| ("at most until".to_owned(), at.to_owned())))
+    waits.chain(deadline.map(|at| fact("at most until", at)))
 }
 
 fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
@@ -176,7 +185,7 @@ fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
     let unready = pool.status.conditions.0.iter().filter(|condition| condition.status != ConditionStatus::True);
     for condition in unready {
         let text = format!("{}: {} {}", condition.status, condition.reason, condition.message);
-        facts.push((condition.kind.to_string(), text.trim_end().to_owned()));
+        facts.push(fact(&*condition.kind, text.trim_end()));
     }
     let (verdict, message) = match &pool.spec {
         Err(problems) => ("invalid", format!("launches nothing and disrupts nothing: {problems}")),
@@ -188,14 +197,14 @@ fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
     };
     for (reason, budget) in decided.round.budgets.iter().filter(|((of, _), _)| &**of == name) {
         let text = format!("{} of {} nodes, {} in use", allowed(budget.allowed), budget.nodes, budget.consuming);
-        facts.push((format!("budget {}", reason.1), text));
+        facts.push(fact(format!("budget {}", reason.1), text));
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let of_pool = decided.cluster.snapshot.claims().filter(|claim| claim.pool() == Some(name));
     for verdict in of_pool.filter_map(|claim| decided.round.verdicts.get(claim.name())) {
         *counts.entry(verdict.label()).or_default() += 1;
     }
-    facts.extend(counts.into_iter().map(|(label, count)| (format!("nodes {label}"), count.to_string())));
+    facts.extend(counts.into_iter().map(|(label, count)| fact(format!("nodes {label}"), count.to_string())));
     let (verdict, name) = (verdict.to_owned(), name.to_owned());
     Ok(Answer { kind: "NodePool", name, verdict, message, facts, ..Answer::default() })
 }
@@ -219,19 +228,19 @@ fn runs(pod: &Pod, node: &Arc<str>, decided: &Decided) -> Answer {
     let mut answer = Answer {
         verdict: "bound".to_owned(),
         message: format!("has its place on {node}"),
-        facts: vec![("node".to_owned(), node.to_string())],
+        facts: vec![fact("node", &**node)],
         ..Answer::default()
     };
     if pod.is_protected(decided.now) {
-        answer.facts.push(("protects".to_owned(), "its node from disruption (karpenter.sh/do-not-disrupt)".to_owned()));
+        answer.facts.push(fact("protects", "its node from disruption (karpenter.sh/do-not-disrupt)"));
     }
     if let DoNotDisrupt::Invalid(value) = &pod.do_not_disrupt {
-        answer.facts.push(("warning".to_owned(), format!("karpenter.sh/do-not-disrupt: {value:?} means nothing")));
+        answer.facts.push(fact("warning", format!("karpenter.sh/do-not-disrupt: {value:?} means nothing")));
     }
     let found = decided.cluster.snapshot.node(node);
     let claim = found.and_then(|node| decided.cluster.snapshot.claims_of(node).next());
     if let Some(verdict) = claim.and_then(|claim| decided.round.verdicts.get(claim.name())) {
-        answer.facts.push(("its node".to_owned(), verdict.to_string()));
+        answer.facts.push(fact("its node", verdict.to_string()));
     }
     answer
 }
@@ -273,8 +282,8 @@ impl Answer {
         if let Some(unplaced) = &self.unplaced {
             text = format!("{} {}", self.kind, unplaced.lines());
         }
-        let width = self.facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        for (name, value) in &self.facts {
+        let width = self.facts.iter().map(|fact| fact.name.chars().count()).max().unwrap_or(0);
+        for Fact { name, value } in &self.facts {
             text.push_str(&format!("  {name:<width$}  {value}\n"));
         }
         if let Some(plan) = &self.plan {

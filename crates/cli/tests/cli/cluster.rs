@@ -166,31 +166,9 @@ status: {conditions: [{type: Drained, status: Unknown, reason: Draining, lastTra
 /// The gate alone did nothing: what counts as sick is the provider's to say, and the plan did not ask.
 #[test]
 fn the_plan_knew_the_gate_of_repair_and_repaired_nothing() {
-    let times = |kinds: [&str; 3]| {
-        let condition = |kind| {
-            format!("{{type: {kind}, status: 'True', reason: {kind}, lastTransitionTime: '2026-11-16T10:00:00Z'}}")
-        };
-        kinds.map(condition).join(", ")
-    };
-    let labels = "labels: {karpenter.sh/nodepool: a, karpenter.sh/registered: 'true', karpenter.sh/initialized: 'true', node.kubernetes.io/instance-type: c-2x-amd64-linux, topology.kubernetes.io/zone: test-zone-a, karpenter.sh/capacity-type: on-demand}";
-    let sick = format!(
-        "---\napiVersion: karpenter.sh/v1\nkind: NodeClaim
-metadata: {{name: c, uid: u, creationTimestamp: '2026-11-16T10:00:00Z', finalizers: [karpenter.sh/termination], {labels}}}
-spec: {{nodeClassRef: {{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}, requirements: []}}
-status: {{providerID: kwok://sick, nodeName: sick, conditions: [{}]}}
----\napiVersion: v1\nkind: Node
-metadata: {{name: sick, uid: v, creationTimestamp: '2026-11-16T10:00:00Z', {labels}}}
-spec: {{providerID: kwok://sick}}
-status: {{allocatable: {{cpu: 1900m, memory: 1Gi, pods: '10'}}, capacity: {{cpu: '2', memory: 1Gi, pods: '10'}},
-  conditions: [{{type: Ready, status: 'False', reason: KubeletNotReady, lastTransitionTime: '2026-11-16T11:00:00Z'}}]}}
----\napiVersion: v1\nkind: Pod
-metadata: {{name: p, uid: w, namespace: shop, creationTimestamp: '2026-11-16T10:00:00Z'}}
-spec: {{nodeName: sick, containers: [{{name: c, resources: {{requests: {{cpu: 1}}}}}}]}}
-status: {{phase: Running}}
-",
-        times(["Launched", "Registered", "Initialized"])
-    );
-    let sick = pool("a", "") + &sick;
+    let sick = pool("a", "")
+        + &node("", "").replace("status: 'True', reason: Kubelet", "status: 'False', reason: Kubelet")
+        + POD;
     let plan = |gates: &str| {
         let command = format!("plan -f - --at 2026-11-16T12:00:00Z -o json{gates}");
         kerf(&command).stdin(sick.clone()).run().json()["moves"].clone()
@@ -241,6 +219,96 @@ spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 100m}}}}}}]}}\n"
     assert!(wrong.stderr.contains("--scheduler-config"), "{}", wrong.stderr);
 }
 
+/// A node `host` of the pool `a`, initialised at ten, of which no controller has said anything more, with more in the
+/// metadata and the spec of its claim `c`.
+fn node(meta: &str, spec: &str) -> String {
+    let condition =
+        |kind| format!("{{type: {kind}, status: 'True', reason: {kind}, lastTransitionTime: '2026-11-16T10:00:00Z'}}");
+    let conditions = ["Launched", "Registered", "Initialized"].map(condition).join(", ");
+    let labels = "labels: {karpenter.sh/nodepool: a, karpenter.sh/registered: 'true', karpenter.sh/initialized: 'true', node.kubernetes.io/instance-type: c-2x-amd64-linux, topology.kubernetes.io/zone: test-zone-a, karpenter.sh/capacity-type: on-demand}";
+    format!(
+        "---\napiVersion: karpenter.sh/v1\nkind: NodeClaim
+metadata: {{name: c, uid: u, creationTimestamp: '2026-11-16T10:00:00Z', finalizers: [karpenter.sh/termination], {labels}{meta}}}
+spec: {{nodeClassRef: {{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}, requirements: []{spec}}}
+status: {{providerID: kwok://host, nodeName: host, conditions: [{conditions}]}}
+---\napiVersion: v1\nkind: Node
+metadata: {{name: host, uid: v, creationTimestamp: '2026-11-16T10:00:00Z', {labels}}}
+spec: {{providerID: kwok://host}}
+status: {{allocatable: {{cpu: 1900m, memory: 1Gi, pods: '10'}}, capacity: {{cpu: '2', memory: 1Gi, pods: '10'}},
+  conditions: [{{type: Ready, status: 'True', reason: KubeletReady, lastTransitionTime: '2026-11-16T10:00:00Z'}}]}}
+"
+    )
+}
+
+/// It runs there.
+const POD: &str = "---\napiVersion: v1\nkind: Pod
+metadata: {name: p, uid: w, namespace: shop, creationTimestamp: '2026-11-16T10:00:00Z'}
+spec: {nodeName: host, containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+status: {phase: Running}
+";
+
+/// It said that the node had not settled, at a time that was over, and would never have settled in the plan.
+#[test]
+fn a_node_that_comes_to_rest_later_was_never_planned_for() {
+    let text = pool("a", "  disruption: {consolidateAfter: 3h, budgets: [{nodes: '100%'}]}\n") + &node("", "");
+    let plan = |at: &str| kerf(&format!("plan -f - --at {at} --next 2 -o json")).stdin(&text).exits(0).json();
+    let early = plan("2026-11-16T12:00:00Z");
+    assert_eq!((&early["moves"], &early["verdicts"]["c"]["verdict"]), (&json!([]), &json!("not_settled")));
+    let [later] = early["later"].as_array().unwrap().as_slice() else { panic!("{early}") };
+    assert_eq!(
+        (&later["at"], labels_of_moves(&later["moves"])),
+        (&json!("2026-11-16T13:00:00Z"), vec!["Empty".to_owned()])
+    );
+    assert_eq!(labels_of_moves(&plan("2026-11-16T13:00:00Z")["moves"]), ["Empty"]);
+}
+
+/// A pool that is edited in the dump makes its nodes drift, as it would in the cluster.
+#[test]
+fn the_plan_shows_what_an_edit_of_a_pool_would_do() {
+    let never = "  disruption: {consolidateAfter: Never}\n";
+    let pool = |label: &str| {
+        pool("a", never).replace("    spec:", &format!("    metadata: {{labels: {{team: {label}}}}}\n    spec:"))
+    };
+    let hash = kerf("hash -f - -o json").stdin(pool("red")).exits(0).json()[0]["hash"].as_str().unwrap().to_owned();
+    let annotations =
+        format!(", annotations: {{karpenter.sh/nodepool-hash: '{hash}', karpenter.sh/nodepool-hash-version: v3}}");
+    let why = |label: &str| {
+        let text = pool(label) + &node(&annotations, "") + POD;
+        kerf("why nodeclaim c -f - --at 2026-11-16T12:00:00Z -o json").stdin(text).exits(0).json()
+    };
+    assert_eq!(why("red")["verdict"], "consolidation_disabled", "{}", why("red"));
+    let blue = why("blue");
+    let drift = blue["facts"].as_array().unwrap().iter().find(|fact| fact["name"] == "drifted").unwrap();
+    assert!(drift["value"].as_str().unwrap().starts_with("NodePoolDrifted: "), "{drift}");
+    assert_eq!((&blue["verdict"], &blue["plan"]["reason"]), (&json!("go"), &json!("Drifted")), "{blue}");
+}
+
+#[test]
+fn the_plan_tells_of_nodes_whose_time_is_over() {
+    let text = pool("a", "  disruption: {consolidateAfter: Never}\n") + &node("", ", expireAfter: 2h") + POD;
+    let plan = |at: &str| kerf(&format!("plan -f - --at {at} -o json")).stdin(&text).exits(0).json();
+    assert_eq!(plan("2026-11-16T11:59:59Z")["expired"], json!([]));
+    let over = plan("2026-11-16T12:00:00Z");
+    assert_eq!(
+        over["expired"][0],
+        json!({"claim": "c", "node": "host", "pool": "a", "expireAfter": "2h0m0s", "pods": ["shop/p"]})
+    );
+    assert_eq!(over["launches"][0]["pods"], json!(["shop/p"]), "their pods need another node");
+    assert_eq!(over["verdicts"]["c"]["verdict"], "leaving");
+}
+
+#[test]
+fn the_plan_says_that_the_catalogue_is_of_another_cloud() {
+    let text = pool("a", "  disruption: {consolidateAfter: 0s}\n")
+        + &node("", "").replace("c-2x-amd64-linux", "m5.large")
+        + POD;
+    let plan = kerf("plan -f - --at 2026-11-16T12:00:00Z").stdin(text).exits(0).stdout;
+    assert!(
+        plan.contains("Note: 1 node of an instance type that the catalogue does not have: say with --catalogue"),
+        "{plan}"
+    );
+}
+
 fn labels_of_moves(moves: &Value) -> Vec<String> {
     moves.as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap().to_owned()).collect()
 }
@@ -266,7 +334,7 @@ fn budget_shows_what_is_allowed_when() {
     let calendar = report["calendar"].as_array().unwrap();
     assert_eq!(calendar.len(), 11);
     assert_eq!(calendar[1]["from"], "2026-11-16T09:00:00Z");
-    assert_eq!(calendar[1]["allowed"], json!([["Underutilized", 2], ["Empty", 2], ["Drifted", 0], ["Unhealthy", 2]]));
+    assert_eq!(calendar[1]["allowed"], json!({"Underutilized": 2, "Empty": 2, "Drifted": 0, "Unhealthy": 2}));
     assert_eq!(calendar[10]["to"], "2026-11-23T00:00:00Z");
 }
 

@@ -16,6 +16,7 @@ use kerf_model::requirement::{Incompatible, Requirements, UndefinedKeys};
 use super::{ClaimDraft, Hold};
 use crate::events;
 use crate::memory::ANSWER_WITHIN;
+use crate::pool::hash;
 use crate::steps::Steps;
 use crate::view::{View, later};
 
@@ -39,6 +40,9 @@ pub enum DriftReason {
     /// The provider's own.
     Cloud(CloudDrift),
 }
+
+/// Reasons that follow from the pool alone: of an edited template, and of labels that do not meet its requirements.
+const POOLS_REASONS: [&str; 2] = ["NodePoolDrifted", "RequirementsDrifted"];
 
 /// How often the provider is asked when nothing changes.
 const ASK_EVERY: SignedDuration = SignedDuration::from_mins(5);
@@ -74,16 +78,37 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     steps
 }
 
+/// The condition as far as it follows from the pool as it is written now, of which nobody may have taken a hash yet. What
+/// else makes a claim drift stays as it stands.
+pub(super) fn foresee(draft: &mut ClaimDraft<'_>, view: View<'_>) {
+    let claim = draft.claim;
+    let Some(pool) = claim.pool().and_then(|name| view.snapshot.pool(name)) else { return };
+    if !claim.status.conditions.is_true(kind::LAUNCHED) {
+        return;
+    }
+    let edited = pool.hash.as_ref().is_some_and(|hash| hash::is_other(claim, hash));
+    let template = edited.then(|| DriftReason::Pool(fields::changes(claim, pool), None));
+    let stands = draft.conditions.get(kind::DRIFTED).map(|condition| condition.reason.clone());
+    match template.or_else(|| unmet_requirements(claim, pool, view)) {
+        Some(reason) => mark(draft, &reason),
+        None if stands.is_some_and(|reason| POOLS_REASONS.contains(&&*reason)) => {
+            draft.conditions.remove(kind::DRIFTED)
+        }
+        None => {}
+    }
+}
+
 /// What can be seen without the provider, but for edits of the template.
 fn own_reason(claim: &NodeClaim, pool: &StoredPool, view: View<'_>) -> Option<DriftReason> {
+    unmet_requirements(claim, pool, view).or_else(|| instance_type::missing(claim, view))
+}
+
+fn unmet_requirements(claim: &NodeClaim, pool: &StoredPool, view: View<'_>) -> Option<DriftReason> {
     // A pool that does not parse has no requirements that could be compared.
     let spec = pool.spec.as_ref().ok()?;
     let labels = claim.meta.labels.iter().map(|(key, value)| (&**key, &**value));
     let labels = Requirements::from_labels(labels, view.rules);
-    if let Err(reason) = labels.compatible(&spec.node.requirements, UndefinedKeys::Absent) {
-        return Some(DriftReason::Requirements(reason));
-    }
-    instance_type::missing(claim, view)
+    labels.compatible(&spec.node.requirements, UndefinedKeys::Absent).err().map(DriftReason::Requirements)
 }
 
 /// Both sides carry a hash of one version, and the hashes differ. Anything less says nothing.
@@ -167,8 +192,8 @@ impl DriftReason {
     /// The reason of the condition.
     pub fn label(&self) -> &str {
         match self {
-            Self::Pool(..) => "NodePoolDrifted",
-            Self::Requirements(_) => "RequirementsDrifted",
+            Self::Pool(..) => POOLS_REASONS[0],
+            Self::Requirements(_) => POOLS_REASONS[1],
             Self::InstanceTypeNotFound { .. } => "InstanceTypeNotFound",
             Self::Cloud(drift) => &drift.reason,
         }

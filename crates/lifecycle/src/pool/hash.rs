@@ -49,6 +49,13 @@ fn restamp(claim: &NodeClaim, hash: &PoolHash, migrates: bool, view: View<'_>) -
     draft.finish()
 }
 
+/// Whether the claim was made from another template than the one with this hash. Of other versions nothing is known.
+pub(crate) fn is_other(claim: &NodeClaim, hash: &PoolHash) -> bool {
+    claim.meta.annotation(annotation::NODEPOOL_HASH_VERSION) == Some(&hash.version)
+        && claim.meta.annotation(annotation::NODEPOOL_HASH).is_some_and(|of_claim| *of_claim != *hash.hash)
+        && !is_cosmetic(claim, hash)
+}
+
 /// Whether only empties came or went (`labels: {}`): the hash is another, and every field's is the same.
 fn is_cosmetic(claim: &NodeClaim, hash: &PoolHash) -> bool {
     let of_claim = claim.meta.annotation(annotation::NODEPOOL_FIELD_HASHES).and_then(FieldHashes::read);
