@@ -107,6 +107,30 @@ impl FromStr for Waves {
     }
 }
 
+/// The text names no floor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no floor for savings: write a share of what goes, dollars per hour, or both, like 5%, 0.01 or 5%:0.01; 0 \
+         for none"
+)]
+pub struct InvalidFloor(String);
+
+/// `5%:0.01`, or one of the two; the other is then nothing.
+impl FromStr for Floor {
+    type Err = InvalidFloor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidFloor> {
+        let share = |part: &str| part.strip_suffix('%')?.parse().ok().filter(|percent| *percent < 100);
+        let dollars = |part: &str| part.parse().ok().filter(|price| *price >= Price::ZERO);
+        let read = || match text.split_once(':') {
+            Some((percent, absolute)) => Some(Self { absolute: dollars(absolute)?, percent: share(percent)? }),
+            None if text.ends_with('%') => Some(Self { absolute: Price::ZERO, percent: share(text)? }),
+            None => Some(Self { absolute: dollars(text)?, percent: 0 }),
+        };
+        read().ok_or_else(|| InvalidFloor(text.to_owned()))
+    }
+}
+
 /// What a spot rebalance recommendation means to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RebalanceAction {
@@ -168,10 +192,10 @@ impl Default for Gates {
 }
 
 impl Default for Floor {
-    /// A tenth of a cent per hour is less than a dollar a month; two percent is less than prices differ between
-    /// generations of one family.
+    /// A tenth of a cent per hour is less than a dollar a month; below five percent a node's pods are evicted for
+    /// less than the next change of prices or of load makes of it ([ADR 12](../../../docs/adr/0012-savings-of-five-percent.md)).
     fn default() -> Self {
-        Self { absolute: Price::from_micros(1_000), percent: 2 }
+        Self { absolute: Price::from_micros(1_000), percent: 5 }
     }
 }
 
@@ -186,6 +210,23 @@ impl Policy {
         match self {
             Self::Best => "best",
             Self::Compatible => "compatible",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_is_a_share_an_amount_or_both() {
+        let floor = |text: &str| text.parse::<Floor>().map(|floor| (floor.percent, floor.absolute.micros())).ok();
+        assert_eq!(floor("5%:0.001"), Some((5, 1_000)));
+        assert_eq!(floor("5%"), Some((5, 0)));
+        assert_eq!(floor("0.01"), Some((0, 10_000)));
+        assert_eq!(floor("0"), Some((0, 0)));
+        for wrong in ["", "%", "100%", "-1%", "5%:", "0.01:5%", "5%:0.01:1", "-0.01", "much"] {
+            assert_eq!(floor(wrong), None, "{wrong}");
         }
     }
 }

@@ -80,6 +80,10 @@ pub struct Args {
     /// How nodes are chosen for disruption
     #[arg(long, env = "DISRUPTION_POLICY", value_enum, default_value = "best", value_name = "POLICY")]
     disruption_policy: DisruptionPolicy,
+    /// What a consolidation must save, as a share of what goes and in dollars per hour: like `5%:0.001`, `5%` or `0.01`;
+    /// 0 is anything above nothing. Empty is `5%:0.001`, and 0 with the disruption policy `compatible`
+    #[arg(long, env = "MINIMUM_SAVINGS", default_value = "", value_name = "SAVINGS")]
+    minimum_savings: String,
     /// Sick nodes go at once, past budgets and protections, as in releases before 1.15 (with the gate NodeRepair)
     #[arg(long, env = "LEGACY_NODE_REPAIR", default_value = "false", default_missing_value = "true", num_args = 0..=1,
           require_equals = true, value_name = "BOOL", value_parser = lenient_bool())]
@@ -330,6 +334,9 @@ fn settings(args: &Args, provider: &KwokProvider<KubeNodes>) -> anyhow::Result<S
     }
     if args.disruption_policy == DisruptionPolicy::Compatible {
         settings.choose_as_the_reference();
+    }
+    if !args.minimum_savings.is_empty() {
+        settings.disruption.floor = args.minimum_savings.parse().context("cannot use --minimum-savings")?;
     }
     settings.batch_idle = args.batch_idle_duration.value.into();
     settings.batch_max = args.batch_max_duration.value.into();

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_api::change::Features;
 use kerf_api::scheduler_config::default_constraints;
 use kerf_cloud_kwok::class::CLASS_KIND;
-use kerf_disruption::{Candidate, KeepReason, Memory, Proposal, Round, Settings, Verdict, View, decide};
+use kerf_disruption::{Candidate, Floor, KeepReason, Memory, Proposal, Round, Settings, Verdict, View, decide};
 use kerf_model::cloud::RepairPolicy;
 use kerf_model::cluster::{NodeClaim, Pod};
 use kerf_model::price::Price;
@@ -57,6 +57,9 @@ pub struct DecisionArgs {
     /// Which of the valid decisions are wanted
     #[arg(long, value_enum, default_value = "best", value_name = "POLICY")]
     policy: PolicyName,
+    /// What a consolidation must save, such as 5%:0.001, as the controller has it
+    #[arg(long, value_name = "SAVINGS")]
+    minimum_savings: Option<Floor>,
     /// Feature gates to decide with, as the controller has them
     #[arg(long, value_enum, value_delimiter = ',', value_name = "GATES")]
     gates: Vec<GateName>,
@@ -120,6 +123,9 @@ impl DecisionArgs {
             PolicyName::Best => Settings::for_classes(classes),
             PolicyName::Compatible => Settings::compatible(classes),
         };
+        if let Some(floor) = self.minimum_savings {
+            settings.floor = floor;
+        }
         for gate in &self.gates {
             match gate {
                 // What it switches on is in the surroundings.

@@ -298,6 +298,21 @@ fn the_plan_tells_of_nodes_whose_time_is_over() {
 }
 
 #[test]
+fn a_replacement_must_save_what_was_asked_for() {
+    let small = POD.replace("cpu: 1", "cpu: 500m");
+    let text = pool("a", "  disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}\n") + &node("", "") + &small;
+    let verdict = |savings: &str| {
+        let command = format!("plan -f - --at 2026-11-16T12:00:00Z -o json{savings}");
+        kerf(&command).stdin(&text).exits(0).json()["verdicts"]["c"]["verdict"].clone()
+    };
+    assert_eq!(verdict(""), "go");
+    assert_eq!(verdict(" --minimum-savings 99%"), "below_floor");
+    assert_eq!(verdict(" --minimum-savings 5%:10"), "below_floor");
+    let wrong = kerf("plan -f - --minimum-savings much").stdin(&text).exits(2);
+    assert!(wrong.stderr.contains("is no floor for savings"), "{}", wrong.stderr);
+}
+
+#[test]
 fn the_plan_says_that_the_catalogue_is_of_another_cloud() {
     let text = pool("a", "  disruption: {consolidateAfter: 0s}\n")
         + &node("", "").replace("c-2x-amd64-linux", "m5.large")
