@@ -223,19 +223,21 @@ impl Metrics {
             let result = if &*state.reason == "RebootIssued" { "recovery_timeout" } else { "provider_error" };
             self.add(&metric::NODES_REBOOTS, &[result]);
         }
-        let mode = match claim.node.termination_grace_period {
-            None => "graceful",
-            Some(grace) if SignedDuration::from(grace).is_positive() => "eventual",
-            Some(_) => "forceful",
-        };
+        let mode = termination_mode(claim.node.termination_grace_period.map(SignedDuration::from));
         let labels = [reason, pool, capacity_type, policy, mode];
         self.add(&metric::CLAIMS_DISRUPTED, &labels);
         let pods = snapshot.nodes_of(claim).flat_map(|node| snapshot.pods_on(node.name()));
         let pods = pods.filter(|pod| pod.is_reschedulable()).count();
         self.values().registry.add(&metric::PODS_DISRUPTED, &labels, pods as f64);
-        if let Cause::Unhealthy { condition } = cause {
+        let unhealthy = |condition: &str, mode| {
             let image = claim.status.image_id.as_deref().unwrap_or_default();
-            self.add(&metric::CLAIMS_UNHEALTHY, &[&snake(condition), pool, capacity_type, image, "forceful"]);
+            self.add(&metric::CLAIMS_UNHEALTHY, &[&snake(condition), pool, capacity_type, image, mode]);
+        };
+        if let Cause::Unhealthy { condition } = cause {
+            unhealthy(condition, "forceful");
+        } else if let Cause::Disrupted { repair: Some(repair), .. } = cause {
+            // Without a bound of its own the repair drains as the claim says.
+            unhealthy(&repair.condition, repair.bound.map_or(mode, |bound| termination_mode(Some(bound))));
         }
     }
 
@@ -500,6 +502,15 @@ pub fn transitions<'a>(before: Option<&'a Conditions>, now: &'a Conditions) -> i
     })
 }
 
+/// By the time that a drain may take.
+fn termination_mode(grace: Option<SignedDuration>) -> &'static str {
+    match grace {
+        None => "graceful",
+        Some(grace) if grace.is_positive() => "eventual",
+        Some(_) => "forceful",
+    }
+}
+
 /// The metric label `consolidation_policy`.
 const fn policy_label(policy: ConsolidationPolicy) -> &'static str {
     match policy {
@@ -541,7 +552,9 @@ const fn uses_devices(pod: &Pod) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use kerf_api::change::{Reader, WatchedKind};
     use kerf_disruption::{Method, ObjectionKind, ProposalId};
+    use kerf_model::cloud::Repair;
     use kerf_model::cluster::{ObjectName, Texts};
     use kerf_model::duration::NillableDuration;
     use kerf_model::effect::Target;
@@ -593,6 +606,32 @@ mod tests {
             );
             assert!(text.contains(&line), "{line} in {text}");
         }
+    }
+
+    /// Sheet 08 L8: only the old repair was counted.
+    #[tokio::test]
+    async fn a_repair_that_obeys_budgets_was_not_counted_by_condition() {
+        let claim: kerf_api::node_claim::NodeClaim = serde_json::from_value(serde_json::json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {
+                "name": "a", "uid": "u", "creationTimestamp": "2026-11-16T10:00:00Z",
+                "labels": {"karpenter.sh/nodepool": "p", "karpenter.sh/capacity-type": "spot"},
+            },
+            "spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "default"}, "requirements": []},
+            "status": {"imageID": "image"},
+        }))
+        .unwrap();
+        let seen = Reader::new(None).seen(WatchedKind::NodeClaim, &claim).unwrap();
+        let mut snapshot = ClusterSnapshot::default();
+        snapshot.apply(seen.change);
+        let claim = Target::from(&snapshot.claim("a").unwrap().meta);
+        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, None, Traffic::default());
+        let repair = Repair { condition: Arc::from("KernelReady"), bound: Some(SignedDuration::ZERO) };
+        let cause = Cause::Disrupted { reason: Reason::Unhealthy, consolidation_policy: None, repair: Some(repair) };
+        metrics.note(&Note::GivenUp { claim, cause }, &snapshot);
+        let line = "karpenter_nodeclaims_unhealthy_disrupted_total{condition=\"kernel_ready\",nodepool=\"p\",capacity_type=\"spot\",image_id=\"image\",termination_mode=\"forceful\"} 1\n";
+        let text = metrics.text().await;
+        assert!(text.contains(line), "{line} in {text}");
     }
 
     /// Sheet 03 §10 and §14: nodes that failed the second look are counted, and those that could go, by reason.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use kerf_model::cloud::Repair;
 use kerf_model::cluster::Pod;
 use kerf_model::effect::Target;
 use kerf_model::node_pool::ConsolidationPolicy;
@@ -68,8 +69,8 @@ pub struct Candidate {
     pub price: Option<Price>,
     /// Pods that will have to run elsewhere.
     pub pods: Vec<Target>,
-    /// The drain's deadline counts from the deletion and is only ever tightened (repair).
-    pub bound: Option<SignedDuration>,
+    /// If it goes because it is sick.
+    pub repair: Option<Repair>,
 }
 
 /// What becomes of the candidates. "Nothing" is the absence of a proposal.
@@ -112,19 +113,18 @@ pub(crate) struct OfProposal {
     pub(crate) method: Method,
     pub(crate) action: Action,
     pub(crate) savings: Option<Price>,
-    /// By claim: how long the drain may take.
-    pub(crate) bound: Option<SignedDuration>,
+    pub(crate) repair: Option<Repair>,
     pub(crate) consolidation_policy: Option<ConsolidationPolicy>,
 }
 
 impl OfProposal {
     pub(crate) fn new(method: Method, action: Action) -> Self {
-        Self { method, action, savings: None, bound: None, consolidation_policy: None }
+        Self { method, action, savings: None, repair: None, consolidation_policy: None }
     }
 
     pub(crate) fn build(self, mut candidates: Vec<Candidate>, lands_on: Vec<LandsOn>, view: &View<'_>) -> Proposal {
         for candidate in &mut candidates {
-            candidate.bound = self.bound;
+            candidate.repair = self.repair.clone();
         }
         Proposal {
             id: ProposalId::of(self.method, &self.action, &candidates),

@@ -188,7 +188,7 @@ impl<'a> Subject<'a> {
             capacity_type: self.label(label::CAPACITY_TYPE).cloned(),
             price: self.price,
             pods: moving.iter().map(|pod| Target::from(&pod.meta)).collect(),
-            bound: None,
+            repair: None,
         })
     }
 }

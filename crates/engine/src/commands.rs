@@ -20,6 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{Approved, Method, ProposalId, Reason, Running, TerminateFirst};
 use kerf_lifecycle::claim::disruption::{is_marked, written_deadline};
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
+use kerf_model::cloud::Repair;
 use kerf_model::cluster::{ConditionStatus, NodeClaim, Texts, condition_kind as kind};
 use kerf_model::effect::{Effect, EventKind, NewClaim, Target};
 use kerf_model::label::annotation;
@@ -51,8 +52,8 @@ pub struct Command {
 pub struct Going {
     pub claim: Target,
     pub pool: Arc<str>,
-    /// How long its drain may take, counted from the deletion.
-    pub bound: Option<SignedDuration>,
+    /// If it goes because it is sick.
+    pub repair: Option<Repair>,
 }
 
 /// A claim that comes first.
@@ -165,7 +166,7 @@ impl Command {
         let going = |candidate: &kerf_disruption::Candidate| Going {
             claim: candidate.claim.clone(),
             pool: candidate.pool.clone(),
-            bound: candidate.bound,
+            repair: candidate.repair.clone(),
         };
         Self {
             decision: Decision::of(&proposal.action),
@@ -190,7 +191,7 @@ impl Command {
             let going = Going {
                 claim: Target::from(&claim.meta),
                 pool: Arc::from(claim.pool().unwrap_or_default()),
-                bound: record.bound,
+                repair: record.repair.clone(),
             };
             let command = commands.entry(record.id.clone()).or_insert_with(|| Self::of_record(record, snapshot));
             command.candidates.push(going);
@@ -334,7 +335,8 @@ impl Command {
         if wanted.is_some_and(|wanted| written_deadline(claim).is_none_or(|written| written > wanted)) {
             return;
         }
-        let reason = Cause::Disrupted { reason: self.reason, consolidation_policy: self.policy };
+        let repair = self.going(claim).and_then(|going| going.repair.clone());
+        let reason = Cause::Disrupted { reason: self.reason, consolidation_policy: self.policy, repair };
         advance.effects.push(events::terminating(self, EventKind::NodeClaim, &claim.meta));
         let nodes = snapshot.nodes_of(claim);
         advance.effects.extend(nodes.map(|node| events::terminating(self, EventKind::Node, &node.meta)));
@@ -357,17 +359,18 @@ impl Command {
 
     fn deadline_of(&self, claim: &NodeClaim) -> Option<Timestamp> {
         let Phase::Deleting { since } = self.phase else { return None };
-        let going = self.candidates.iter().find(|going| going.claim.uid == claim.meta.uid)?;
-        going.bound.map(|bound| whole_seconds(later(since, bound)))
+        self.going(claim)?.bound().map(|bound| whole_seconds(later(since, bound)))
+    }
+
+    fn going(&self, claim: &NodeClaim) -> Option<&Going> {
+        self.candidates.iter().find(|going| going.claim.uid == claim.meta.uid)
     }
 
     fn record_of(&self, claim: &NodeClaim) -> String {
-        let bound =
-            self.candidates.iter().find(|going| going.claim.uid == claim.meta.uid).and_then(|going| going.bound);
-        self.record(bound).to_string()
+        self.record(self.going(claim).and_then(|going| going.repair.clone())).to_string()
     }
 
-    fn record(&self, bound: Option<SignedDuration>) -> Record {
+    fn record(&self, repair: Option<Repair>) -> Record {
         Record {
             id: self.id.clone(),
             method: self.method,
@@ -375,7 +378,7 @@ impl Command {
             reason: self.reason,
             started: self.started,
             replacements: self.replacements.iter().map(|replacement| replacement.name.clone()).collect(),
-            bound,
+            repair,
             policy: self.policy,
         }
     }
@@ -384,10 +387,10 @@ impl Command {
     pub fn mark(&self, marks: &mut Marks) {
         for going in &self.candidates {
             let deadline = match self.phase {
-                Phase::Deleting { since } => going.bound.map(|bound| later(since, bound)),
+                Phase::Deleting { since } => going.bound().map(|bound| later(since, bound)),
                 Phase::Marking | Phase::Replacing | Phase::RollingBack(_) => None,
             };
-            let record = Arc::from(self.record(going.bound).to_string());
+            let record = Arc::from(self.record(going.repair.clone()).to_string());
             let order = Order::Leave { record, deadline };
             let mark = Mark { claim_uid: going.claim.uid.clone(), reason: self.reason, order };
             marks.insert(going.claim.name.name.clone(), mark);
@@ -490,6 +493,10 @@ fn hosts_nothing(claim: &NodeClaim, snapshot: &ClusterSnapshot) -> bool {
 }
 
 impl Going {
+    fn bound(&self) -> Option<SignedDuration> {
+        self.repair.as_ref()?.bound
+    }
+
     fn find<'a>(&self, snapshot: &'a ClusterSnapshot) -> Option<&'a NodeClaim> {
         let claim = snapshot.claim(&self.claim.name.name)?;
         (claim.meta.uid == self.claim.uid).then_some(&**claim)

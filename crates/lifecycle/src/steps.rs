@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kerf_model::budget::DisruptionReason;
-use kerf_model::cloud::InterruptionCause;
+use kerf_model::cloud::{InterruptionCause, Repair};
 use kerf_model::effect::{Effect, Target};
 use kerf_model::node_pool::ConsolidationPolicy;
 
@@ -56,6 +56,8 @@ pub enum Cause {
         reason: DisruptionReason,
         /// Of its pool, where the choice was a consolidation.
         consolidation_policy: Option<ConsolidationPolicy>,
+        /// Where its node was sick.
+        repair: Option<Repair>,
     },
     /// By the cloud, which takes the instance whatever we want.
     Interrupted {

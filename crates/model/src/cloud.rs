@@ -177,6 +177,15 @@ pub struct RepairPolicy {
     pub action: RepairAction,
 }
 
+/// What a repair knows of the node that it takes away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// The node's condition that is acted on.
+    pub condition: Arc<str>,
+    /// How long the drain may take, counted from the deletion; the deadline is only ever tightened.
+    pub bound: Option<SignedDuration>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RepairAction {
     ReplaceNode,

@@ -92,7 +92,7 @@ metrics! {
         "Pods that have to run elsewhere because their node's claim was given up.";
     CLAIMS_UNHEALTHY = "karpenter_nodeclaims_unhealthy_disrupted_total", Counter,
         ["condition", "nodepool", "capacity_type", "image_id", "termination_mode"],
-        "Node claims given up because their node was sick, with the old repair; by the condition in snake case.";
+        "Node claims given up because their node was sick; by the condition in snake case.";
     CLAIM_TERMINATION = "karpenter_nodeclaims_termination_duration_seconds", Histogram(DOUBLING_TO_2048), ["nodepool"],
         "From the deletion of a claim to its end.";
     INSTANCE_TERMINATION = "karpenter_nodeclaims_instance_termination_duration_seconds", Histogram(DOUBLING_TO_1024),

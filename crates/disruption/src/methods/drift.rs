@@ -81,7 +81,11 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), Ke
     let moving = plan.context.moving(subject);
     let outcome = match simulate(plan, subject, &moving) {
         Ok(outcome) => outcome,
-        Err(reason) => return terminate_first::drift(plan, subject, &moving, reason),
+        Err(reason) => {
+            let why = terminate_first::dynamic(plan, subject, &moving, Method::Drift, reason)?;
+            terminate_first::propose(plan, subject, OfProposal::new(Method::Drift, Action::TerminateFirst(why)));
+            return Ok(());
+        }
     };
     if !plan.limits.allow(&[subject], &outcome.new_claims) {
         return Err(KeepReason::NextRound);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::budget::BudgetNodes;
-use kerf_model::cloud::RepairAction;
+use kerf_model::cloud::{Repair, RepairAction};
 use kerf_model::label::{self, annotation};
 use kerf_model::maintenance::Action as WindowAction;
 use kerf_model::node_pool::PoolSize;
@@ -102,9 +102,10 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis: &Diag
         let action = Action::Reboot {
             condition: Arc::clone(&diagnosis.condition),
             condition_reason: Arc::clone(&diagnosis.reason),
-            grace: diagnosis.grace,
+            // A drain before a reboot has no deletion from which the claim's own time would count.
+            grace: bound(subject, diagnosis).or_else(|| own_grace(subject)),
         };
-        plan.propose_reboot(subject, OfProposal::new(Method::Repair, action));
+        plan.propose_reboot(subject, of_repair(subject, diagnosis, action));
         return Ok(());
     }
     let Some(pool) = subject.pool() else { return Err(KeepReason::NoPool) };
@@ -129,7 +130,11 @@ fn replace<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis: &Diagn
     };
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(reason) => return terminate_first::dynamic(plan, subject, &moving, Method::Repair, reason),
+        Err(reason) => {
+            let why = terminate_first::dynamic(plan, subject, &moving, Method::Repair, reason)?;
+            terminate_first::propose(plan, subject, of_repair(subject, diagnosis, Action::TerminateFirst(why)));
+            return Ok(());
+        }
     };
     if !plan.limits.allow(&[subject], &outcome.new_claims) {
         return Err(KeepReason::NextRound);
@@ -138,7 +143,8 @@ fn replace<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis: &Diagn
         true => Action::Delete,
         false => Action::Replace(outcome.new_claims.clone()),
     };
-    propose(plan, subject, diagnosis, action, Chosen { subjects: vec![subject], moving: vec![moving], outcome });
+    let chosen = Chosen { subjects: vec![subject], moving: vec![moving], outcome };
+    plan.propose(chosen, of_repair(subject, diagnosis, action));
     Ok(())
 }
 
@@ -146,11 +152,9 @@ fn replace_static<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis:
     let (Some(stored), Some(pool)) = (subject.stored, subject.pool()) else { return Err(KeepReason::NoPool) };
     let state = StaticPool::of(plan, stored, pool);
     state.check_size()?;
-    if let Err(reason) = state.check_limit() {
-        return terminate_first::static_at_limit(plan, subject, Method::Repair, reason);
-    }
-    if terminate_first::all_reserved_and_full(plan, subject) {
-        return terminate_first::static_reserved(plan, subject, Method::Repair);
+    if let Some(why) = terminate_first::of_static(plan, subject, &state, Method::Repair)? {
+        terminate_first::propose(plan, subject, of_repair(subject, diagnosis, Action::TerminateFirst(why)));
+        return Ok(());
     }
     let Some(replacement) = template_claim(plan.context, stored, pool) else {
         return Err(KeepReason::NoInstanceTypes { pool: pool.name.clone() });
@@ -158,21 +162,23 @@ fn replace_static<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis:
     let moving: Vec<_> = subject.reschedulable().cloned().collect();
     let outcome = Outcome { lands_on: Vec::new(), new_claims: vec![replacement] };
     let action = Action::Replace(outcome.new_claims.clone());
-    propose(plan, subject, diagnosis, action, Chosen { subjects: vec![subject], moving: vec![moving], outcome });
+    let chosen = Chosen { subjects: vec![subject], moving: vec![moving], outcome };
+    plan.propose(chosen, of_repair(subject, diagnosis, action));
     Ok(())
 }
 
-fn propose<'a>(
-    plan: &mut Plan<'_, 'a>,
-    subject: &Subject<'a>,
-    diagnosis: &Diagnosis,
-    action: Action,
-    chosen: Chosen<'_, 'a>,
-) {
-    let own = subject.claim.node.termination_grace_period.map(SignedDuration::from);
-    // Without a deadline in the policy the claim's own counts from its deletion anyway.
-    let bound = diagnosis.grace.map(|grace| own.map_or(grace, |own| own.min(grace)));
-    plan.propose(chosen, OfProposal { bound, ..OfProposal::new(Method::Repair, action) });
+fn of_repair(subject: &Subject<'_>, diagnosis: &Diagnosis, action: Action) -> OfProposal {
+    let repair = Repair { condition: Arc::clone(&diagnosis.condition), bound: bound(subject, diagnosis) };
+    OfProposal { repair: Some(repair), ..OfProposal::new(Method::Repair, action) }
+}
+
+/// Without a deadline in the policy the claim's own counts from its deletion anyway.
+fn bound(subject: &Subject<'_>, diagnosis: &Diagnosis) -> Option<SignedDuration> {
+    diagnosis.grace.map(|grace| own_grace(subject).map_or(grace, |own| own.min(grace)))
+}
+
+fn own_grace(subject: &Subject<'_>) -> Option<SignedDuration> {
+    subject.claim.node.termination_grace_period.map(SignedDuration::from)
 }
 
 /// How many nodes of each pool are sick, however long.

@@ -51,11 +51,9 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), Ke
     let (Some(stored), Some(pool)) = (subject.stored, subject.pool()) else { return Err(KeepReason::NoPool) };
     let state = StaticPool::of(plan, stored, pool);
     state.check_size()?;
-    if let Err(reason) = state.check_limit() {
-        return terminate_first::static_at_limit(plan, subject, Method::StaticDrift, reason);
-    }
-    if terminate_first::all_reserved_and_full(plan, subject) {
-        return terminate_first::static_reserved(plan, subject, Method::StaticDrift);
+    if let Some(why) = terminate_first::of_static(plan, subject, &state, Method::StaticDrift)? {
+        terminate_first::propose(plan, subject, OfProposal::new(Method::StaticDrift, Action::TerminateFirst(why)));
+        return Ok(());
     }
     let replacement = template_claim(plan.context, stored, pool);
     let Some(replacement) = replacement else {

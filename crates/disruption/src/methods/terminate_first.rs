@@ -9,69 +9,59 @@ use kerf_model::requirement::UndefinedKeys;
 
 use crate::plan::{Chosen, Plan};
 use crate::proposal::OfProposal;
-use crate::statics::pool_requirements;
+use crate::statics::{StaticPool, pool_requirements};
 use crate::subject::Subject;
 use crate::what_if::Outcome;
-use crate::{Action, KeepReason, Method, TerminateFirst};
+use crate::{KeepReason, Method, TerminateFirst};
 
-/// A drifted node whose pods have no place, but would have one in the reservation slot that it holds.
-pub(crate) fn drift<'a>(
-    plan: &mut Plan<'_, 'a>,
-    subject: &Subject<'a>,
-    moving: &[Arc<Pod>],
-    otherwise: KeepReason,
-) -> Result<(), KeepReason> {
-    dynamic(plan, subject, moving, Method::Drift, otherwise)
-}
-
+/// A node whose pods have no place, but would have one in the reservation slot that it holds.
 pub(crate) fn dynamic<'a>(
     plan: &mut Plan<'_, 'a>,
     subject: &Subject<'a>,
     moving: &[Arc<Pod>],
     method: Method,
     otherwise: KeepReason,
-) -> Result<(), KeepReason> {
+) -> Result<TerminateFirst, KeepReason> {
     if !is_allowed(plan, method) {
         return Err(otherwise);
     }
     let Some(slot) = slot(plan, subject) else { return Err(otherwise) };
-    if !plan.simulator.would_fit_with(slot, subject, moving) {
-        return Err(otherwise);
+    match plan.simulator.would_fit_with(slot, subject, moving) {
+        true => Ok(TerminateFirst::NoReservedCapacity),
+        false => Err(otherwise),
     }
-    propose(plan, subject, method, TerminateFirst::NoReservedCapacity);
-    Ok(())
 }
 
-/// A static pool without room for one more node.
-pub(crate) fn static_at_limit<'a>(
-    plan: &mut Plan<'_, 'a>,
+/// Why a node of a static pool must go first: the pool has no room for one more, or can only be launched from
+/// reservations that are full. `None` if its replacement can come before it goes.
+pub(crate) fn of_static<'a>(
+    plan: &Plan<'_, 'a>,
     subject: &Subject<'a>,
+    pool: &StaticPool<'_>,
     method: Method,
-    otherwise: KeepReason,
-) -> Result<(), KeepReason> {
-    if !is_allowed(plan, method) || !pool_can_refill(subject) {
-        return Err(otherwise);
+) -> Result<Option<TerminateFirst>, KeepReason> {
+    let (why, otherwise) = match pool.check_limit() {
+        Err(reason) => (TerminateFirst::StaticAtLimit, reason),
+        Ok(()) if all_reserved_and_full(plan, subject) => {
+            let Some(pool) = subject.pool() else { return Err(KeepReason::NoPool) };
+            (TerminateFirst::NoReservedCapacity, KeepReason::NoInstanceTypes { pool: pool.name.clone() })
+        }
+        Ok(()) => return Ok(None),
+    };
+    match is_allowed(plan, method) && pool_can_refill(subject) {
+        true => Ok(Some(why)),
+        false => Err(otherwise),
     }
-    propose(plan, subject, method, TerminateFirst::StaticAtLimit);
-    Ok(())
 }
 
-/// A static pool that can only be launched from reservations that are full.
-pub(crate) fn static_reserved<'a>(
-    plan: &mut Plan<'_, 'a>,
-    subject: &Subject<'a>,
-    method: Method,
-) -> Result<(), KeepReason> {
-    let Some(pool) = subject.pool() else { return Err(KeepReason::NoPool) };
-    if !is_allowed(plan, method) || !pool_can_refill(subject) {
-        return Err(KeepReason::NoInstanceTypes { pool: pool.name.clone() });
-    }
-    propose(plan, subject, method, TerminateFirst::NoReservedCapacity);
-    Ok(())
+/// The node goes as it is.
+pub(crate) fn propose<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, proposal: OfProposal) {
+    let moving = vec![plan.context.moving(subject)];
+    plan.propose(Chosen { subjects: vec![subject], moving, outcome: Outcome::default() }, proposal);
 }
 
 /// Whether everything the pool could launch is reserved and full, and the node holds a slot that is still offered.
-pub(crate) fn all_reserved_and_full<'a>(plan: &Plan<'_, 'a>, subject: &Subject<'a>) -> bool {
+fn all_reserved_and_full<'a>(plan: &Plan<'_, 'a>, subject: &Subject<'a>) -> bool {
     let Some(pool) = subject.pool() else { return false };
     let Some(types) = plan.context.view.types.get(&pool.name) else { return false };
     let rules = plan.context.view.labels;
@@ -97,12 +87,6 @@ fn is_allowed(plan: &Plan<'_, '_>, method: Method) -> bool {
 
 fn pool_can_refill(subject: &Subject<'_>) -> bool {
     subject.stored.is_some_and(|stored| !stored.meta.is_deleting() && stored.status.conditions.is_true(kind::READY))
-}
-
-fn propose<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, method: Method, why: TerminateFirst) {
-    let moving = vec![plan.context.moving(subject)];
-    let chosen = Chosen { subjects: vec![subject], moving, outcome: Outcome::default() };
-    plan.propose(chosen, OfProposal::new(method, Action::TerminateFirst(why)));
 }
 
 /// The reservation that the node holds a slot of, if it is still offered: once the node is gone, it has one more.

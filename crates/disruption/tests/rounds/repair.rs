@@ -26,7 +26,7 @@ fn action(words: &str) -> String {
     match &proposal.action {
         Action::Reboot { condition, grace, .. } => format!("reboot {condition} {}", secs(*grace)),
         Action::Delete | Action::Replace(_) | Action::TerminateFirst(_) => {
-            format!("replace {}", secs(proposal.candidates[0].bound))
+            format!("replace {}", secs(proposal.candidates[0].repair.as_ref().and_then(|repair| repair.bound)))
         }
     }
 }
@@ -86,6 +86,18 @@ fn policies_say_when_and_how_a_sick_node_is_repaired() {
     assert_eq!(action("sick:GPU=True/Xid79/20m"), "none", "another status is no sickness");
     check_nodes(&with("sick:Ready=False/Kubelet/9m"), "a tolerated");
     assert_eq!(decide("sick:Ready=False/Kubelet/9m").wake, Some("2026-11-18T12:01:00Z".parse().unwrap()));
+}
+
+/// D7: the shorter of the policy's and the claim's time. The claim's own counted only from a deletion, and a reboot has
+/// none: its drain was not bounded by it.
+#[test]
+fn a_reboot_drained_longer_than_its_claim_allows() {
+    assert_eq!(action("tgp=30s sick:GPU=False/Xid79/5m"), "reboot GPU 30");
+    assert_eq!(action("tgp=2m sick:GPU=False/Xid79/5m"), "reboot GPU 60");
+    let mut fixture = Fixture::read(&with("tgp=30s sick:GPU=False/Xid79/5m"));
+    fixture.settings.repair_policies[1].termination_grace_period = None;
+    let Action::Reboot { grace, .. } = &fixture.decide().proposals[0].action else { panic!("it is not rebooted") };
+    assert_eq!(*grace, Some(SignedDuration::from_secs(30)));
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Cases 52, 53 and 55, and terminate-first (sheet 08 D9).
 
+use std::sync::Arc;
+
+use jiff::SignedDuration;
 use kerf_disruption::{Action, Round};
+use kerf_model::cloud::Repair;
 
 use crate::fixture::{Fixture, check, check_nodes, show_proposal};
 
@@ -106,6 +110,11 @@ fn repair_lets_go_first_if_it_may() {
     check_nodes(&format!("settings repair\n{at_limit}"), "a static_at_limit");
     let round = Fixture::read(&format!("settings repair terminate-first\n{at_limit}")).decide();
     assert_eq!(round.proposals[0].action.label(), "terminate-first");
+    // It was not bounded: a pod that may not be evicted would have kept it.
+    let panicked = at_limit.replace(sick, "sick:Kernel=True/Panic/20m");
+    let round = Fixture::read(&format!("settings repair terminate-first\n{panicked}")).decide();
+    let repair = Repair { condition: Arc::from("Kernel"), bound: Some(SignedDuration::ZERO) };
+    assert_eq!(round.proposals[0].candidates[0].repair, Some(repair));
 
     let reserved = others.replace("pool=s", "pool=s kind=reserved");
     let full = format!(

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{Method, ProposalId, Reason};
+use kerf_model::cloud::Repair;
 use kerf_model::node_pool::ConsolidationPolicy;
 
 use super::Decision;
 
-/// `v1 ID METHOD DECISION REASON STARTED [replacements=A,B] [bound=SECS] [policy=P]`
+/// `v1 ID METHOD DECISION REASON STARTED [replacements=A,B] [condition=TYPE] [bound=SECS] [policy=P]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub id: ProposalId,
@@ -23,8 +24,8 @@ pub struct Record {
     pub started: Timestamp,
     /// Names of the claims that come first.
     pub replacements: Vec<Arc<str>>,
-    /// How long the drain of this claim's node may take.
-    pub bound: Option<SignedDuration>,
+    /// If this claim's node is sick.
+    pub repair: Option<Repair>,
     pub policy: Option<ConsolidationPolicy>,
 }
 
@@ -49,8 +50,11 @@ impl fmt::Display for Record {
         if !self.replacements.is_empty() {
             write!(f, " replacements={}", self.replacements.join(","))?;
         }
-        if let Some(bound) = self.bound {
-            write!(f, " bound={}", bound.as_secs())?;
+        if let Some(repair) = &self.repair {
+            write!(f, " condition={}", repair.condition)?;
+            if let Some(bound) = repair.bound {
+                write!(f, " bound={}", bound.as_secs())?;
+            }
         }
         if let Some(policy) = self.policy {
             write!(f, " policy={}", policy.label())?;
@@ -76,18 +80,19 @@ impl FromStr for Record {
         let reason = next()?.parse().map_err(|_| Unreadable)?;
         let started = next()?.parse().map_err(|_| Unreadable)?;
         let mut record =
-            Self { id, method, decision, reason, started, replacements: Vec::new(), bound: None, policy: None };
+            Self { id, method, decision, reason, started, replacements: Vec::new(), repair: None, policy: None };
+        let (mut condition, mut bound) = (None, None);
         // What a later version adds may be missed.
         for (key, value) in words.filter_map(|word| word.split_once('=')) {
             match key {
                 "replacements" => record.replacements = value.split(',').map(Arc::from).collect(),
-                "bound" => {
-                    record.bound = Some(SignedDuration::from_secs(value.parse().map_err(|_| Unreadable)?));
-                }
+                "condition" => condition = Some(Arc::from(value)),
+                "bound" => bound = Some(SignedDuration::from_secs(value.parse().map_err(|_| Unreadable)?)),
                 "policy" => record.policy = value.parse().ok(),
                 _ => {}
             }
         }
+        record.repair = condition.map(|condition| Repair { condition, bound });
         Ok(record)
     }
 }
@@ -121,13 +126,13 @@ mod tests {
             reason: Reason::Drifted,
             started: "2026-11-17T10:00:00Z".parse().unwrap(),
             replacements: vec![Arc::from("a"), Arc::from("b")],
-            bound: Some(SignedDuration::from_secs(60)),
+            repair: Some(Repair { condition: Arc::from("Ready"), bound: Some(SignedDuration::from_secs(60)) }),
             policy: Some(ConsolidationPolicy::Balanced),
         };
         let text = record.to_string();
         assert_eq!(
             text,
-            "v1 00ff drift replace Drifted 2026-11-17T10:00:00Z replacements=a,b bound=60 policy=Balanced"
+            "v1 00ff drift replace Drifted 2026-11-17T10:00:00Z replacements=a,b condition=Ready bound=60 policy=Balanced"
         );
         assert_eq!(text.parse(), Ok(record.clone()));
         assert_eq!(format!("{text} later=1").parse(), Ok(record));

@@ -34,7 +34,8 @@ fn target(name: &str) -> Target {
 }
 
 fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
-    let going = |name: &str| Going { claim: target(name), pool: Arc::from("p"), bound };
+    let repair = bound.map(|bound| Repair { condition: Arc::from("Ready"), bound: Some(bound) });
+    let going = |name: &str| Going { claim: target(name), pool: Arc::from("p"), repair: repair.clone() };
     let replacement = |name: &&str| Replacement {
         name: Arc::from(*name),
         order: Some(Box::new(order(name))),
