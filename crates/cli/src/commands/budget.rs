@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::bail;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::budget::{Allowance, Budget, BudgetNodes, DisruptionReason};
+use kerf_model::budget::{Allowance, BrokenBudget, Budget, BudgetNodes, DisruptionReason};
 use kerf_model::label;
 use kerf_model::maintenance::MaintenanceWindow;
 use kerf_model::node_pool::NodePool;
@@ -108,7 +108,7 @@ fn count(snapshot: &ClusterSnapshot, pool: &str) -> u32 {
 }
 
 /// Windows that cover a node of the pool, or every node.
-fn windows_of<'a>(snapshot: &'a ClusterSnapshot, pool: &str) -> Vec<&'a MaintenanceWindow> {
+pub fn windows_of<'a>(snapshot: &'a ClusterSnapshot, pool: &str) -> Vec<&'a MaintenanceWindow> {
     let of_pool: Vec<_> = snapshot.nodes().filter(|node| node.meta.label(label::NODEPOOL) == Some(pool)).collect();
     let covers = |window: &&MaintenanceWindow| {
         window.selector.is_none() || of_pool.iter().any(|node| window.covers(&node.meta.labels))
@@ -135,10 +135,10 @@ fn calendar(
             };
             (reason.to_string(), nodes)
         });
-        let active = windows.iter().filter(|window| window.is_active(from)).map(|window| {
-            let actions: Vec<&str> = window.actions.iter().map(|action| action.label()).collect();
-            format!("{} holds back {}", window.name, actions.join(", "))
-        });
+        let active = windows
+            .iter()
+            .filter(|window| window.is_active(from))
+            .map(|window| format!("{} holds back {}", window.name, held_back(window)));
         let stretch = Stretch { from, to, allowed: allowed.into(), windows: active.collect() };
         let is_alike = |last: &&mut Stretch| last.allowed == stretch.allowed && last.windows == stretch.windows;
         if let Some(last) = stretches.last_mut().filter(is_alike) {
@@ -153,14 +153,22 @@ fn calendar(
     (stretches, false)
 }
 
+pub fn held_back(window: &MaintenanceWindow) -> String {
+    let actions: Vec<&str> = window.actions.iter().map(|action| action.label()).collect();
+    actions.join(", ")
+}
+
+pub fn unusable(broken: &BrokenBudget) -> String {
+    format!("{:#}; until it is corrected it allows nothing for its reasons", anyhow::Error::new(broken.clone()))
+}
+
 fn warnings(pool: &NodePool, now: Timestamp) -> Vec<Warning> {
     let list = &pool.disruption.budgets;
     let usable: Vec<&Budget> = list.usable().collect();
     let mut warnings = Vec::new();
     let mut warn = |rule, message| warnings.push(Warning { rule, message });
     for broken in list.broken() {
-        let error = anyhow::Error::new(broken.clone());
-        warn("broken", format!("{error:#}; until it is corrected it allows nothing for its reasons"));
+        warn("broken", unusable(broken));
     }
     if usable.is_empty() && list.broken().next().is_none() {
         warn("no_budgets", "there are no budgets: any number of nodes may go at once".to_owned());

@@ -8,8 +8,10 @@ use clap::ValueEnum;
 use kerf_disruption::{Proposal, Verdict};
 use kerf_model::cluster::{ConditionStatus, DoNotDisrupt, NodeClaim, ObjectName, Pod, condition_kind};
 use kerf_model::label::{self, annotation};
+use kerf_model::node_pool::NodePool;
 use serde::Serialize;
 
+use super::budget;
 use super::plan::{Decided, DecisionArgs, MoveReport};
 use super::schedule::UnplacedReport;
 use crate::output::{self, Outcome, ReportFormat};
@@ -199,6 +201,15 @@ fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
         let text = format!("{} of {} nodes, {} in use", allowed(budget.allowed), budget.nodes, budget.consuming);
         facts.push(fact(format!("budget {}", reason.1), text));
     }
+    if let Ok(spec) = &pool.spec {
+        facts.extend(spec.disruption.budgets.broken().map(|broken| fact("warning", budget::unusable(broken))));
+        facts.extend(switches(spec).map(|switch| fact("switch", switch)));
+    }
+    let windows = budget::windows_of(&decided.cluster.snapshot, name).into_iter();
+    for window in windows.filter(|window| window.is_active(decided.now)) {
+        let until = window.next_transition(decided.now).map(|at| format!(" until {at}")).unwrap_or_default();
+        facts.push(fact(format!("window {}", window.name), format!("holds back {}{until}", budget::held_back(window))));
+    }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let of_pool = decided.cluster.snapshot.claims().filter(|claim| claim.pool() == Some(name));
     for verdict in of_pool.filter_map(|claim| decided.round.verdicts.get(claim.name())) {
@@ -207,6 +218,18 @@ fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
     facts.extend(counts.into_iter().map(|(label, count)| fact(format!("nodes {label}"), count.to_string())));
     let (verdict, name) = (verdict.to_owned(), name.to_owned());
     Ok(Answer { kind: "NodePool", name, verdict, message, facts, ..Answer::default() })
+}
+
+/// What its owner has switched off.
+fn switches(pool: &NodePool) -> impl Iterator<Item = &'static str> {
+    let all = [
+        (pool.disabled, "spec.disabled: no nodes come and none go by choice"),
+        (!pool.disruption.enabled, "spec.disableDeprovisioning: no nodes go by choice"),
+        (!pool.disruption.consolidation_enabled, "spec.disruption.consolidation.enabled is false"),
+        (!pool.disruption.drift_enabled, "spec.disruption.drift.enabled is false"),
+        (!pool.disruption.expiration_enabled, "spec.disruption.expiration.enabled is false"),
+    ];
+    all.into_iter().filter_map(|(is_set, text)| is_set.then_some(text))
 }
 
 pub fn allowed(allowance: kerf_model::budget::Allowance) -> String {

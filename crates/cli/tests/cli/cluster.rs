@@ -123,6 +123,20 @@ fn why_answers_for_every_kind_and_agrees_with_the_plan() {
     assert_eq!(run.stderr, "kerf: there is no node nobody\n");
 }
 
+/// It said that the budgets allow nothing, and not why.
+#[test]
+fn why_said_nothing_of_what_holds_a_whole_pool_back() {
+    let text = pool("a", "  disruption: {consolidateAfter: 0s, drift: {enabled: false}, budgets: [{nodes: 1000a%}]}\n")
+        + "---\napiVersion: karpenter.sh/v1alpha1\nkind: MaintenanceWindow\nmetadata: {name: quiet}\nspec:\n  actions: [Drift]\n  schedules: [{schedule: 0 12 * * *, duration: 1h}]\n";
+    let why = |at: &str| kerf(&format!("why nodepool a -f - --at {at}")).stdin(&text).run().stdout;
+    let open = why("2026-11-16T12:30:00Z");
+    assert!(open.contains("holds back Drift until 2026-11-16T13:00:00Z\n"), "{open}");
+    assert!(open.contains("spec.disruption.drift.enabled is false\n"), "{open}");
+    assert!(open.contains("nodes is \"1000a%\": use a number or a percentage"), "{open}");
+    let closed = why("2026-11-16T13:30:00Z");
+    assert!(!closed.contains("quiet"), "{closed}");
+}
+
 #[test]
 fn why_says_what_a_waiting_pod_will_get() {
     let plan = |pod: &str| answer(&format!("why pod {pod} -f examples/dumps/pending"));
