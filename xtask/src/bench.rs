@@ -5,7 +5,6 @@
 
 mod disruption;
 mod footprint;
-mod peer;
 mod report;
 mod scheduling;
 mod work;

@@ -1,6 +1,7 @@
 //! Running other programs.
 
 use std::env;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +13,17 @@ pub fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(places::root());
     command
+}
+
+/// A program of the workspace, once cargo has built it with this profile.
+pub fn built(profile: &str, program: &str) -> Result<PathBuf> {
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        target_directory: PathBuf,
+    }
+    let said = capture(&mut cargo(["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: Metadata = serde_json::from_str(&said).context("cannot read what cargo metadata printed")?;
+    Ok(metadata.target_directory.join(profile).join(program))
 }
 
 /// Runs it with its output shown, and fails when it fails.

@@ -7,10 +7,12 @@ mod bench;
 mod cases;
 mod ci;
 mod command;
+mod conformance;
 mod deny;
 mod e2e;
 mod generate;
 mod places;
+mod reference;
 mod sim;
 mod test;
 mod testbed;
@@ -27,6 +29,7 @@ use clap::{Parser, Subcommand};
   cargo xtask ci                   everything that a change must pass
   cargo xtask testbed up           a real Kubernetes on loopback; needs Go
   cargo xtask e2e                  the end-to-end suites on a bed of their own
+  cargo xtask conformance          the reference's own suites; needs Go
   cargo xtask bench scheduling     Kerf and the reference on the same work; needs Go")]
 struct Arguments {
     #[command(subcommand)]
@@ -49,6 +52,8 @@ enum Task {
     Testbed(testbed::Arguments),
     /// Run the end-to-end suites on a fresh test bed
     E2e(e2e::Arguments),
+    /// Run the reference's own suites on a test bed, with Kerf in the reference's place
+    Conformance(conformance::Arguments),
     /// Measure Kerf beside the reference on the same work
     Bench(bench::Arguments),
 }
@@ -74,6 +79,7 @@ fn main() -> ExitCode {
         Task::Generate => generate::rewrite_all(),
         Task::Testbed(arguments) => return finish(testbed::run(arguments)),
         Task::E2e(arguments) => e2e::run(&arguments),
+        Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
     };
     finish(outcome.map(|()| ExitCode::SUCCESS))

@@ -3,6 +3,7 @@
 //! Built from their Go modules (`tests/testbed`), never downloaded as binaries. Beds have names; any number can run.
 //! Start reading at `start.rs`; `parts.rs` is what runs, `state.rs` what is remembered.
 
+pub mod access;
 pub mod build;
 pub mod go;
 mod parts;

@@ -8,9 +8,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::peer::{self, Program};
 use super::report::{mebibytes, nanos, ratio, table};
 use super::work::{answer, bench, each};
+use crate::reference::{PEER, Program};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -99,7 +99,7 @@ struct BothSettled {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     // Before anything that takes minutes.
-    peer::ensure_built("disruption")?;
+    PEER.ensure_built("bench disruption")?;
     let all = each("disruption", arguments.only.as_deref(), |workload, problem| {
         let figures = measure(workload, problem, arguments)?;
         if arguments.output.is_some() {
@@ -117,7 +117,7 @@ fn measure(workload: &str, problem: &Path, arguments: &Arguments) -> Result<Figu
     eprintln!("{workload}: Kerf, {} times", arguments.runs);
     let ours = answer(bench().arg("disrupt").arg(problem).args(["--runs", &arguments.runs.to_string()]))?;
     eprintln!("{workload}: the reference, {} candidates and one search over several nodes", arguments.sample);
-    let mut command = peer::program(Program::Peer, "disruption")?;
+    let mut command = PEER.program(Program::Peer, "bench disruption")?;
     let sample = arguments.sample.to_string();
     let theirs = answer(command.args(["disrupt", "-sample", &sample, "-problem"]).arg(problem))?;
     let settled = match arguments.settle_limit {
@@ -125,7 +125,7 @@ fn measure(workload: &str, problem: &Path, arguments: &Arguments) -> Result<Figu
         minutes => {
             eprintln!("{workload}: both, until there is nothing left to do (the reference {minutes} minutes at most)");
             let ours = answer(bench().arg("settle").arg(problem))?;
-            let mut command = peer::program(Program::Peer, "disruption")?;
+            let mut command = PEER.program(Program::Peer, "bench disruption")?;
             let limit = format!("{minutes}m");
             // It says every minute how far it is.
             command.args(["settle", "-limit", &limit, "-problem"]).arg(problem).stderr(Stdio::inherit());

@@ -5,7 +5,6 @@
 //! of the controller's process.
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,10 +15,11 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::peer::{self, Program};
 use super::report::{mebibytes, ratio, table};
 use crate::command::{self, cargo};
 use crate::e2e::Guard;
+use crate::reference::{PEER, Program};
+use crate::testbed::access::Access;
 use crate::testbed::state::Layout;
 use crate::testbed::{build, go};
 
@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // Before anything that takes minutes.
     ensure!(fs::exists("/proc/self/stat")?, "cargo xtask bench footprint reads /proc, which this system does not have");
     go::version("bench footprint")?;
-    peer::ensure_built("footprint")?;
+    PEER.ensure_built("bench footprint")?;
     let binaries = build::ensure_built("bench footprint")?;
     command::run(&mut cargo(["build", "--quiet", "--release", "-p", "kerf-cli"]))?;
     let ours = measure(Side::Ours, arguments, &binaries)?;
@@ -115,7 +115,7 @@ fn measure(side: Side, arguments: &Arguments, binaries: &Path) -> Result<Figures
     let layout = Layout::named(&bed)?;
     let guard = Guard::post(&bed)?;
     let outcome = crate::e2e::start_bed(&bed, &layout, binaries).and_then(|()| {
-        let bed = Bed { layout: &layout, kubectl: binaries.join("kubectl") };
+        let bed = Bed { access: Access::to(&layout, binaries) };
         bed.prepare()?;
         let mut controller = Controller::start(side, &layout)?;
         let figures = watch(title, &bed, &mut controller, arguments);
@@ -125,7 +125,7 @@ fn measure(side: Side, arguments: &Arguments, binaries: &Path) -> Result<Figures
     outcome
 }
 
-fn watch(title: &str, bed: &Bed<'_>, controller: &mut Controller, arguments: &Arguments) -> Result<Figures> {
+fn watch(title: &str, bed: &Bed, controller: &mut Controller, arguments: &Arguments) -> Result<Figures> {
     // It has read what there is and made its indices.
     std::thread::sleep(Duration::from_secs(15));
     let idle_bytes = controller.usage()?.resident_bytes;
@@ -156,32 +156,15 @@ fn watch(title: &str, bed: &Bed<'_>, controller: &mut Controller, arguments: &Ar
     })
 }
 
-/// A running bed, and the way to talk to it.
-struct Bed<'a> {
-    layout: &'a Layout,
-    kubectl: PathBuf,
+/// A bed with the load on it.
+struct Bed {
+    access: Access,
 }
 
-impl Bed<'_> {
-    fn kubectl(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.kubectl);
-        command.arg("--kubeconfig").arg(self.layout.kubeconfig()).args(arguments);
-        command
-    }
-
-    fn apply(&self, objects: &str) -> Result<()> {
-        let mut kubectl = self.kubectl(&["apply", "--server-side", "-f", "-"]);
-        let mut child = kubectl.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().context("cannot run kubectl")?;
-        child.stdin.take().context("kubectl has an input")?.write_all(objects.as_bytes())?;
-        ensure!(child.wait()?.success(), "kubectl did not apply");
-        Ok(())
-    }
-
+impl Bed {
     /// The definitions, and a pool of small nodes that goes on as long as pods need it.
     fn prepare(&self) -> Result<()> {
-        let kerf = ["run", "--quiet", "--release", "-p", "kerf-cli", "--", "crds", "--provider", "kwok"];
-        self.apply(&command::capture(&mut cargo(kerf))?)?;
-        command::run(self.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).stdout(Stdio::null()))?;
+        self.access.install_definitions()?;
         let class = json!({
             "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"},
             "spec": {},
@@ -202,7 +185,7 @@ impl Bed<'_> {
                 "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"},
             },
         });
-        self.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [class, pool]}).to_string())
+        self.access.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [class, pool]}).to_string())
     }
 
     /// A pod per node that wants its host for itself, and nine that fit beside it.
@@ -213,16 +196,16 @@ impl Bed<'_> {
         let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
         let alone = deployment("alone", nodes, &apart);
         let beside = deployment("beside", nodes * (PODS_PER_NODE - 1), &json!({}));
-        self.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [alone, beside]}).to_string())
+        self.access.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [alone, beside]}).to_string())
     }
 
     fn running_pods(&self) -> Result<usize> {
         let running = ["get", "pods", "--field-selector=status.phase=Running", "-o", "name", "--chunk-size=0"];
-        Ok(command::capture(&mut self.kubectl(&running))?.lines().count())
+        Ok(command::capture(&mut self.access.kubectl(&running))?.lines().count())
     }
 
     fn nodes(&self) -> Result<usize> {
-        Ok(command::capture(&mut self.kubectl(&["get", "nodes", "-o", "name"]))?.lines().count())
+        Ok(command::capture(&mut self.access.kubectl(&["get", "nodes", "-o", "name"]))?.lines().count())
     }
 }
 
@@ -263,11 +246,11 @@ impl Controller {
         let ports = [free_port()?, free_port()?].map(|port| port.to_string());
         let mut program = match side {
             Side::Ours => {
-                let mut kerf = Command::new(release_binary("kerf")?);
+                let mut kerf = Command::new(command::built("release", "kerf")?);
                 kerf.args(["controller", "--provider", "kwok", "--bind-address", "127.0.0.1"]);
                 kerf
             }
-            Side::Reference => peer::program(Program::KwokController, "footprint")?,
+            Side::Reference => PEER.program(Program::KwokController, "bench footprint")?,
         };
         program.env("KUBECONFIG", layout.kubeconfig());
         for (name, value) in [
@@ -318,16 +301,6 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let field = |at: usize| after_name.split_whitespace().nth(at - 3)?.parse::<f64>().ok();
     Some((field(14)? + field(15)?) / 100.0)
-}
-
-fn release_binary(name: &str) -> Result<PathBuf> {
-    #[derive(serde::Deserialize)]
-    struct Metadata {
-        target_directory: PathBuf,
-    }
-    let said = command::capture(&mut cargo(["metadata", "--format-version", "1", "--no-deps"]))?;
-    let metadata: Metadata = serde_json::from_str(&said).context("cannot read what cargo metadata printed")?;
-    Ok(metadata.target_directory.join("release").join(name))
 }
 
 fn free_port() -> Result<u16> {

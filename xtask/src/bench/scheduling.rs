@@ -7,9 +7,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::peer::{self, Program};
 use super::report::{mebibytes, nanos, ratio, table};
 use super::work::{answer, bench, each};
+use crate::reference::{PEER, Program};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -86,7 +86,7 @@ struct Figures {
 pub fn run(arguments: &Arguments) -> Result<()> {
     // Before anything that takes minutes.
     if !arguments.no_peer {
-        peer::ensure_built("scheduling")?;
+        PEER.ensure_built("bench scheduling")?;
     }
     let all = each("scheduling", arguments.only.as_deref(), |workload, problem| {
         let figures = measure(workload, problem, arguments)?;
@@ -114,7 +114,7 @@ fn measure(workload: &str, problem: &Path, arguments: &Arguments) -> Result<Figu
         None
     } else {
         eprintln!("{workload}: the reference, for at most {} s", arguments.peer_limit);
-        let mut command = peer::program(Program::Peer, "scheduling")?;
+        let mut command = PEER.program(Program::Peer, "bench scheduling")?;
         let limit = format!("{}s", arguments.peer_limit);
         Some(answer(command.args(["schedule", "-limit", &limit, "-problem"]).arg(problem))?)
     };
