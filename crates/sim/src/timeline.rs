@@ -212,7 +212,8 @@ impl Timeline {
         {
             told.add(event.version, name, "initialised, takes pods".to_owned(), Tone::Good);
         }
-        let pods = several(&store.pods_on(name).count().to_string(), "pod");
+        let count = store.pods_on(name).count();
+        let pods = several(&count.to_string(), "pod");
         let is_fenced = node.list(&["spec", "taints"]).iter().any(|taint| taint["key"] == DISRUPTED);
         if node.is_deleting() {
             if !self.draining.contains_key(&node.name) {
@@ -220,7 +221,8 @@ impl Timeline {
                 told.add(event.version, name, format!("drains {pods}"), Tone::Leaving);
             }
         } else if is_fenced && self.fenced.insert(node.name.clone()) {
-            told.add(event.version, name, format!("takes no new pods, {pods} stay for now"), Tone::Leaving);
+            let stay = if count == 1 { "stays" } else { "stay" };
+            told.add(event.version, name, format!("takes no new pods, {pods} {stay} for now"), Tone::Leaving);
         } else if !is_fenced && self.fenced.remove(&node.name) {
             told.add(event.version, name, "stays after all".to_owned(), Tone::Good);
         }

@@ -342,6 +342,24 @@ fn many_nodes_become_some_others() {
     assert_eq!(alone.decide().verdicts["a"].label(), "no_cheaper");
 }
 
+/// All twelve pods moved to the large node, and all sixteen from there to a smaller one a minute later.
+#[test]
+fn a_full_node_was_emptied_onto_one_that_was_about_to_be_replaced() {
+    let text = |pods: &str| {
+        format!(
+            "type c2 cpu=8 price=0.272\ntype c4 cpu=16 price=0.544\ntype c8 cpu=32 price=1.088\ntype c12 cpu=48 price=1.632
+             pool p
+             node small pool=p type=c4 cpu=16
+             pod a on=small cpu=1.25 x12
+             node large pool=p type=c12 cpu=48
+             pod b on=large cpu=1.25 {pods}"
+        )
+    };
+    check(&text("x4"), "single_node_consolidation replace large -> c2,c4,c8\nsmall next_round");
+    // Here the large node has more pods to move than the small one.
+    check(&text("x14"), "single_node_consolidation delete small\nlarge destination");
+}
+
 #[test]
 fn savings_must_beat_the_floor() {
     let text = |settings: &str| {

@@ -1,7 +1,7 @@
 //! Every candidate is examined alone, then moves are put together that do not stand in each other's way.
 //!
 //! First nodes that can go without anything being launched, as many together as fit: removing one more of them never
-//! has to be undone by the next round. Then several nodes replaced by fewer or cheaper ones. Then single nodes replaced
+//! has to be undone by the next round. Those wait whose pods would go to a node that is better replaced first. Then several nodes replaced by fewer or cheaper ones. Then single nodes replaced
 //! by cheaper ones. Each step is simulated on top of those before it.
 //!
 //! Of replacements a round makes only those that save about as much per pod that has to move as its best one. What goes
@@ -82,7 +82,9 @@ fn is_delete(one: &&Examined<'_, '_>) -> bool {
 
 /// Sets of nodes that can all go with nothing launched.
 fn delete_together<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
-    let mut open: Vec<&Examined<'_, 'a>> = examined.iter().filter(is_delete).collect();
+    let replaced = replaced(examined);
+    let mut open: Vec<&Examined<'_, 'a>> =
+        examined.iter().filter(is_delete).filter(|one| !is_outdone(one, &replaced)).collect();
     let mut step = MAX_NODES;
     while let Some((set, moved)) = grow(plan, totals, &open, (kept_back, step)) {
         // The room only gets less: what did not fit a set will hardly fit the next.
@@ -90,6 +92,21 @@ fn delete_together<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Exa
         propose(plan, set, moved);
         open.retain(|one| plan.is_open(one.at));
     }
+}
+
+/// What replacing each node alone comes to, by the node's name.
+fn replaced<'e>(examined: &'e [Examined<'_, '_>]) -> BTreeMap<&'e str, &'e Moved> {
+    let node = |one: &'e Examined<'_, '_>| Some(one.subject.node?.name().as_ref());
+    let moves = examined.iter().filter_map(|one| Some((node(one)?, one.alone.as_ref().ok()?)));
+    moves.filter(|(_, moved)| is_replace(moved)).collect()
+}
+
+/// Whether the node's pods would go to one that is itself replaced for at least as much, with no more evictions. They
+/// would move once more then, and fill what was nearly free to be replaced.
+fn is_outdone(one: &Examined<'_, '_>, replaced: &BTreeMap<&str, &Moved>) -> bool {
+    let Ok(moved) = &one.alone else { return false };
+    let hosts = moved.outcome.lands_on.iter().filter_map(|landing| replaced.get(landing.host.name().as_ref()));
+    hosts.into_iter().any(|other| other.savings >= moved.savings && other.pods() <= moved.pods())
 }
 
 /// Adds nodes as long as all of them together can go, in steps that double while it works and halve where it does not.
@@ -235,8 +252,7 @@ fn is_replace(moved: &Moved) -> bool {
 
 impl Rate {
     fn of(moved: &Moved) -> Self {
-        let pods = moved.moving.iter().map(Vec::len).sum::<usize>().max(1);
-        Self { micros: moved.savings.map_or(0, Price::micros).into(), pods: pods as i128 }
+        Self { micros: moved.savings.map_or(0, Price::micros).into(), pods: moved.pods().max(1) as i128 }
     }
 
     fn cmp(self, other: Self) -> Ordering {

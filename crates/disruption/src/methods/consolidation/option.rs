@@ -30,6 +30,13 @@ pub(crate) struct Moved {
     pub(crate) moving: Vec<Vec<Arc<Pod>>>,
 }
 
+impl Moved {
+    /// How many pods have to run elsewhere.
+    pub(crate) fn pods(&self) -> usize {
+        self.moving.iter().map(Vec::len).sum()
+    }
+}
+
 /// What removing the nodes together comes to.
 ///
 /// # Errors
