@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::command::{self, cargo};
 use crate::e2e::{Guard, start_bed};
@@ -99,6 +100,7 @@ fn on_a_bed(suite: Suite, arguments: &Arguments, programs: &Path, binaries: &Pat
     let outcome = start_bed(&name, &layout, binaries).and_then(|()| {
         let access = Access::to(&layout, binaries);
         let _hosts = install(&access, &layout, &arguments.feature_gates)?;
+        let _scheduler = Running(start_spreading_scheduler(&access, &layout, binaries)?);
         run_suite(suite, arguments, &programs.join(suite.program().name()), &layout)
     });
     // What failed can be looked up in the logs of the bed.
@@ -143,6 +145,38 @@ impl Drop for Host {
     }
 }
 
+/// Where the reference's own runs have the scheduler's configuration. Specs about its default spread look for a pod with
+/// this argument, and skip themselves without it.
+const SCHEDULER_CONFIGURATION: &str = "/etc/kubernetes/karpenter-scheduler-config/kube-scheduler-config.yaml";
+
+/// A second scheduler beside the bed's own, with the profile that those specs ask for, and a pod that tells of it.
+fn start_spreading_scheduler(access: &Access, layout: &Layout, binaries: &Path) -> Result<Child> {
+    let source = SUITES.reference_sources()?.join("test/suites/regression/testdata/kube-scheduler-config.yaml");
+    let text = fs::read_to_string(&source).with_context(|| format!("cannot read {}", source.display()))?;
+    let kubeconfig = layout.kubeconfig().display().to_string();
+    // The profile of the bed's own scheduler stays with that one.
+    let own =
+        text.replace("/etc/kubernetes/scheduler.conf", &kubeconfig).replace("- schedulerName: default-scheduler", "");
+    let configuration = layout.directory().join("spreading-scheduler.yaml");
+    fs::write(&configuration, own).with_context(|| format!("cannot write {}", configuration.display()))?;
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "kube-scheduler", "namespace": "kube-system", "labels": {"component": "kube-scheduler"}},
+        "spec": {
+            // It is there to be read: nobody runs it.
+            "schedulerName": "nobody",
+            "containers": [{"name": "kube-scheduler", "image": "none", "args": [format!("--config={SCHEDULER_CONFIGURATION}")]}],
+        },
+    });
+    access.apply(&pod.to_string())?;
+    let log = layout.logs().join("spreading-scheduler.log");
+    let output = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
+    let mut scheduler = Command::new(binaries.join("kube-scheduler"));
+    scheduler.arg(format!("--config={}", configuration.display())).args(["--leader-elect=false", "--secure-port=0"]);
+    scheduler.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    scheduler.spawn().context("cannot start a second scheduler")
+}
+
 fn run_suite(suite: Suite, arguments: &Arguments, program: &Path, layout: &Layout) -> Result<Outcome> {
     let name = suite.program().name();
     // Not on the bed's own, which goes with the bed.
@@ -163,7 +197,7 @@ fn run_suite(suite: Suite, arguments: &Arguments, program: &Path, layout: &Layou
     command.env("KUBECONFIG", layout.kubeconfig()).current_dir(&directory);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     println!("{name}: running, told in {}", log.display());
-    let mut process = Ended(command.spawn().context("cannot run the suite")?);
+    let mut process = Running(command.spawn().context("cannot run the suite")?);
     let (start, mut shown) = (Instant::now(), Instant::now());
     while process.0.try_wait()?.is_none() {
         std::thread::sleep(BETWEEN_LOOKS);
@@ -178,10 +212,10 @@ fn run_suite(suite: Suite, arguments: &Arguments, program: &Path, layout: &Layou
     Outcome::read(&report, log, start.elapsed())
 }
 
-/// A suite is not left running when we stop looking at it.
-struct Ended(Child);
+/// Not left running when we stop looking at it.
+struct Running(Child);
 
-impl Drop for Ended {
+impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -124,6 +124,12 @@ impl Module {
         fs::rename(&unfinished, finished).with_context(|| format!("cannot create {}", finished.display()))
     }
 
+    /// Where Go keeps the reference's sources, for files that are no program.
+    pub fn reference_sources(&self) -> Result<PathBuf> {
+        let list = ["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter"];
+        Ok(command::capture(self.go().args(list))?.trim().into())
+    }
+
     fn source(&self) -> PathBuf {
         places::root().join(self.directory)
     }

@@ -92,7 +92,7 @@ pub(super) fn foresee(draft: &mut ClaimDraft<'_>, view: View<'_>) {
     match template.or_else(|| unmet_requirements(claim, pool, view)) {
         Some(reason) => mark(draft, &reason),
         None if stands.is_some_and(|reason| POOLS_REASONS.contains(&&*reason)) => {
-            draft.conditions.remove(kind::DRIFTED)
+            draft.conditions.remove(kind::DRIFTED);
         }
         None => {}
     }
