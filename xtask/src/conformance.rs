@@ -66,8 +66,8 @@ impl Suite {
     }
 }
 
-/// Replicas of the manifest keep away from each other, and each listens on an address of its own.
-const HOSTS: [(&str, &str); 2] = [("host-1", "127.0.0.11"), ("host-2", "127.0.0.12")];
+/// Replicas of the manifest keep away from each other.
+const HOSTS: u8 = 2;
 const PROGRESS: Duration = Duration::from_secs(60);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
@@ -116,8 +116,7 @@ fn install(access: &Access, layout: &Layout, gates: &str) -> Result<Vec<Host>> {
     quiet(&["apply", "-f", &manifest.to_string_lossy()])?;
     let gates = format!("FEATURE_GATES={gates}");
     quiet(&["set", "env", "--namespace=kube-system", "deployment/karpenter", &gates])?;
-    let hosts = HOSTS.map(|(name, address)| Host::start(name, address, layout));
-    let hosts = hosts.into_iter().collect::<Result<_>>()?;
+    let hosts = (1..=HOSTS).map(|number| Host::start(number, layout)).collect::<Result<_>>()?;
     quiet(&["rollout", "status", "--namespace=kube-system", "deployment/karpenter", "--timeout=120s"])
         .with_context(|| format!("Kerf did not start: see {}", layout.directory().display()))?;
     Ok(hosts)
@@ -127,7 +126,11 @@ fn install(access: &Access, layout: &Layout, gates: &str) -> Result<Vec<Host>> {
 struct Host(Child);
 
 impl Host {
-    fn start(name: &str, address: &str, layout: &Layout) -> Result<Self> {
+    fn start(number: u8, layout: &Layout) -> Result<Self> {
+        let name = format!("host-{number}");
+        // Each listens on an address of its own, also beside another run.
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let address = format!("127.{}.{low}.{number}", high | 0x80);
         let log = layout.logs().join(format!("{name}.log"));
         let output = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
         let mut host = Command::new(command::built("release", "host")?);
