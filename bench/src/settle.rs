@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use kerf_disruption::{Memory, Proposal, Settings, View, decide, validate_all};
+use kerf_disruption::{Memory, Proposal, Settings, View, decide, ledger_entry, validate_all};
 use kerf_model::change::Change;
 use kerf_model::cluster::{InstanceType, Pod, Texts};
-use kerf_model::label;
+use kerf_model::label::{self, annotation};
 use kerf_model::price::Price;
 use kerf_model::resources::ResourceList;
 use kerf_scheduling::{Options, PlannedClaim};
@@ -79,16 +79,11 @@ pub fn settle(mut problem: Problem, enough: Option<f64>) -> Result<Settled> {
             break;
         }
         let nothing = Memory::default();
-        for (at, approved) in approved.iter().enumerate() {
-            let names = names(approved.proposal(), settled.commands + at);
-            memory.started(
-                approved.proposal(),
-                names.into_iter().collect(),
-                &view(&problem, &types, &settings, &nothing, now),
-            );
+        for approved in &approved {
+            memory.started(approved.proposal(), &view(&problem, &types, &settings, &nothing, now));
         }
         for approved in approved {
-            carry_out(&mut problem, approved.proposal(), &mut settled)?;
+            carry_out(&mut problem, approved.proposal(), &mut settled, now)?;
             if is_enough(&problem) {
                 break;
             }
@@ -124,22 +119,20 @@ pub(crate) fn view<'a>(
     }
 }
 
-/// Of the nodes that come for the `nth` command.
-fn names(proposal: &Proposal, nth: usize) -> Vec<Arc<str>> {
-    (0..proposal.replacements().len()).map(|at| Arc::from(format!("new-{nth:05}-{at}"))).collect()
-}
-
 /// Makes the cluster what the proposal said it would be.
-fn carry_out(problem: &mut Problem, proposal: &Proposal, settled: &mut Settled) -> Result<()> {
+fn carry_out(problem: &mut Problem, proposal: &Proposal, settled: &mut Settled, now: Timestamp) -> Result<()> {
     let of = |node: &str| problem.cluster.pods_on(node).map(|pod| Arc::clone(&pod.meta.uid)).collect::<Vec<_>>();
     let mut going: BTreeSet<Arc<str>> =
         proposal.candidates.iter().flat_map(|candidate| of(&candidate.node.name.name)).collect();
     settled.evictions += going.len();
     settled.removed += proposal.candidates.len();
     settled.launched += proposal.replacements().len();
-    for (name, claim) in names(proposal, settled.commands).iter().zip(proposal.replacements()) {
-        launch(problem, name, claim)?;
-        move_pods(problem, &claim.pods, name, &mut going);
+    let removed = proposal.claims().filter_map(|claim| problem.cluster.claim(claim)).map(AsRef::as_ref);
+    let ledger = ledger_entry(proposal.method, removed, now);
+    for (at, claim) in proposal.replacements().iter().enumerate() {
+        let name = Arc::from(format!("new-{:05}-{at}", settled.commands));
+        launch(problem, &name, claim, ledger.as_deref())?;
+        move_pods(problem, &claim.pods, &name, &mut going);
     }
     for landing in &proposal.lands_on {
         move_pods(problem, &landing.pods, landing.host.name(), &mut going);
@@ -162,7 +155,7 @@ fn move_pods(problem: &mut Problem, pods: &[Arc<Pod>], to: &Arc<str>, going: &mu
 }
 
 /// The cheapest that could be launched.
-fn launch(problem: &mut Problem, name: &str, claim: &PlannedClaim) -> Result<()> {
+fn launch(problem: &mut Problem, name: &str, claim: &PlannedClaim, ledger: Option<&str>) -> Result<()> {
     let option = claim.options.first().context("a claim without options")?;
     let offering = option.offerings.iter().min_by_key(|offering| offering.price).context("a type without offerings")?;
     let (zone, capacity_type) = (offering.zone.as_deref(), offering.capacity_type.as_deref());
@@ -175,7 +168,9 @@ fn launch(problem: &mut Problem, name: &str, claim: &PlannedClaim) -> Result<()>
         capacity: amounts(&kind.capacity),
         allocatable: amounts(&kind.allocatable()),
     };
-    problem.add("NodeClaim", &node.claim())?;
+    let mut claim = node.claim();
+    claim["metadata"]["annotations"] = json!(ledger.map(|entry| json!({ annotation::CONSOLIDATIONS: entry })));
+    problem.add("NodeClaim", &claim)?;
     problem.add("Node", &node.node())
 }
 

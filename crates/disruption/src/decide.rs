@@ -67,8 +67,7 @@ fn for_drift(plan: &mut Plan<'_, '_>) -> BTreeMap<Arc<str>, u32> {
         let nodes = match plan.budgets.left(&pool, Reason::Underutilized) {
             Allowance::Unlimited => 0,
             Allowance::AtMost(1) => {
-                let last = plan.context.view.memory.moves.iter().rev().find(|step| step.pools.contains(&pool));
-                u32::from(last.is_none_or(|last| last.reason != Reason::Drifted))
+                u32::from(plan.context.view.memory.last_reason.get(&pool) != Some(&Reason::Drifted))
             }
             Allowance::AtMost(nodes) => nodes.div_ceil(2),
         };

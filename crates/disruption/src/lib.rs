@@ -42,10 +42,12 @@ mod windows;
 
 pub use decide::decide;
 pub use deletion_cost::{Cost, NodeCost, deletion_costs, is_of_replica_set};
-pub use memory::{BackOff, Held, Memory, Move, Rollout, Running};
+pub use ledger::entry as ledger_entry;
+pub use memory::{BackOff, Held, Memory, Running};
 pub use methods::repair::{InvalidPolicies, Policies as RepairPolicies};
 pub use proposal::{Action, Candidate, LandsOn, Method, Proposal, ProposalId, TerminateFirst};
 pub use reason::{KeepReason, ReasonText};
+pub use rollout::Rollout;
 pub use round::{BudgetUse, Round, ScoredMove, Work};
 pub use settings::{Floor, Gates, InvalidWaves, Ledger, Policy, RebalanceAction, Settings, Waves};
 pub use validate::{Approved, Objection, ObjectionKind, Withdrawn, validate, validate_all};

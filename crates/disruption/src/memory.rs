@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::hash::fnv;
-use crate::rollout;
+use crate::rollout::{self, Rollout};
 use crate::{Action, Method, Proposal, ProposalId, Reason, View};
 
 #[derive(Debug, Clone, Default)]
@@ -21,12 +21,12 @@ pub struct Memory {
     pub running: Vec<Running>,
     /// Proposals that wait out their hold. Their nodes are taken; what they land on is spoken for.
     pub held: Vec<Held>,
-    /// By pool: no drift until then.
-    pub drift_back_off: BTreeMap<Arc<str>, BackOff>,
+    /// By pool and reason: nothing is replaced until then.
+    pub back_off: BTreeMap<(Arc<str>, Reason), BackOff>,
     /// By pool: the roll-out under way, where drift goes in waves.
     pub rollouts: BTreeMap<Arc<str>, Rollout>,
-    /// Commands that were started, oldest first. See [`Memory::started`].
-    pub moves: Vec<Move>,
+    /// By pool: for which reason the last command was started.
+    pub last_reason: BTreeMap<Arc<str>, Reason>,
     /// By claim uid: when reboots were started.
     pub reboots: BTreeMap<Arc<str>, Vec<Timestamp>>,
     /// Claims (by name) whose spot instance the cloud advises to leave.
@@ -41,6 +41,8 @@ pub struct Running {
     pub reason: Reason,
     /// Claims that go.
     pub candidates: BTreeSet<Arc<str>>,
+    /// Of these pools.
+    pub pools: BTreeSet<Arc<str>>,
     /// Claims that were made for it.
     pub replacements: BTreeSet<Arc<str>>,
 }
@@ -52,45 +54,19 @@ pub struct Held {
     pub until: Timestamp,
 }
 
-/// A pool whose drift fails is left alone for a while, and the others go on.
+/// A pool whose replacements fail is left alone for a while, and the others go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackOff {
     pub level: u32,
     pub until: Timestamp,
 }
 
-/// A pool's drift in waves.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rollout {
-    /// Claims chosen in the current wave.
-    pub wave: BTreeSet<Arc<str>>,
-    /// When the last command of the wave was done, so that the bake time counts.
-    pub done: Option<Timestamp>,
-    /// What the nodes are rolled to; another edit is another roll-out.
-    pub target: u64,
-    /// Commands of the wave whose replacements did not become ready.
-    pub failures: u32,
-}
-
-/// A command that was started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Move {
-    pub at: Timestamp,
-    pub method: Method,
-    pub reason: Reason,
-    pub pools: BTreeSet<Arc<str>>,
-    /// Claims that went.
-    pub removed: BTreeSet<Arc<str>>,
-    /// Claims that were launched for it.
-    pub replacements: BTreeSet<Arc<str>>,
-}
-
 /// Doubling from one minute to ten (sheet 03 §15.7).
 const BACK_OFF_FIRST: SignedDuration = SignedDuration::from_mins(1);
 const BACK_OFF_MOST: SignedDuration = SignedDuration::from_mins(10);
 
-/// How long moves and reboots matter at most: a day, which is longer than any window that is sane to set.
-const MOVES_KEPT: SignedDuration = SignedDuration::from_hours(24);
+/// How long reboots matter.
+const REBOOTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
 impl Memory {
     /// Whether a command or a held proposal has this claim among the nodes that go.
@@ -108,10 +84,17 @@ impl Memory {
         self.running.iter().find(|running| running.replacements.contains(claim))
     }
 
-    /// A drift command of the pool failed. While the pool is backed off already, nothing changes: two failures of one
-    /// attempt count once.
-    pub fn drift_failed(&mut self, pool: &Arc<str>, now: Timestamp) {
-        let known = self.drift_back_off.get(pool).copied();
+    /// Until when the pool is left alone for this reason.
+    pub fn backs_off_until(&self, pool: &Arc<str>, reason: Reason, now: Timestamp) -> Option<Timestamp> {
+        let until = self.back_off.get(&(Arc::clone(pool), reason))?.until;
+        (now < until).then_some(until)
+    }
+
+    /// A command of the pool failed. While the pool is backed off already, nothing changes: two failures of one attempt
+    /// count once.
+    pub fn failed(&mut self, pool: &Arc<str>, reason: Reason, now: Timestamp) {
+        let key = (Arc::clone(pool), reason);
+        let known = self.back_off.get(&key).copied();
         if known.is_some_and(|known| now < known.until) {
             return;
         }
@@ -123,31 +106,27 @@ impl Memory {
         let wait =
             SignedDuration::from_millis(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX) / 1000 * (500 + share));
         let until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-        self.drift_back_off.insert(Arc::clone(pool), BackOff { level, until });
+        self.back_off.insert(key, BackOff { level, until });
     }
 
-    /// A drift command of the pool was done.
-    pub fn drift_succeeded(&mut self, pool: &str) {
-        self.drift_back_off.remove(pool);
+    /// A command came so far that its replacements are there.
+    pub fn succeeded<'a>(&mut self, method: Method, pools: impl IntoIterator<Item = &'a Arc<str>>) {
+        let Some(reason) = method.backs_off() else { return };
+        for pool in pools {
+            self.back_off.remove(&(Arc::clone(pool), reason));
+        }
     }
 
     /// A command was started: to be told once, before the next round.
-    pub fn started(&mut self, proposal: &Proposal, replacements: BTreeSet<Arc<str>>, view: &View<'_>) {
+    pub fn started(&mut self, proposal: &Proposal, view: &View<'_>) {
         let now = view.now;
-        self.moves.retain(|known| now.duration_since(known.at) < MOVES_KEPT);
-        self.moves.push(Move {
-            at: now,
-            method: proposal.method,
-            reason: proposal.reason,
-            pools: proposal.candidates.iter().map(|candidate| Arc::clone(&candidate.pool)).collect(),
-            removed: proposal.claims().cloned().collect(),
-            replacements,
-        });
+        let pools = proposal.candidates.iter().map(|candidate| Arc::clone(&candidate.pool));
+        self.last_reason.extend(pools.map(|pool| (pool, proposal.reason)));
         match (&proposal.action, proposal.method, view.settings.waves) {
             (Action::Reboot { .. }, _, _) => {
                 for candidate in &proposal.candidates {
                     let times = self.reboots.entry(Arc::clone(&candidate.claim.uid)).or_default();
-                    times.retain(|at| now.duration_since(*at) < MOVES_KEPT);
+                    times.retain(|at| now.duration_since(*at) < REBOOTS_KEPT);
                     times.push(now);
                 }
             }
@@ -155,11 +134,9 @@ impl Memory {
                 for candidate in &proposal.candidates {
                     let Some(pool) = view.snapshot.pool(&candidate.pool) else { continue };
                     let target = rollout::target(pool, view.snapshot);
-                    let known = self.rollouts.entry(Arc::clone(&candidate.pool)).or_default();
-                    if known.target != target {
-                        *known = Rollout { target, ..Rollout::default() };
-                    }
-                    known.take([Arc::clone(&candidate.claim.name.name)].into_iter(), waves, now);
+                    let known = self.rollouts.get(&candidate.pool).copied().filter(|known| known.target == target);
+                    let known = known.unwrap_or_else(|| Rollout::to(target));
+                    self.rollouts.insert(Arc::clone(&candidate.pool), known.with_one_more(waves, now));
                 }
             }
             (Action::Delete | Action::Replace(_) | Action::TerminateFirst(_), _, _) => {}
@@ -169,16 +146,14 @@ impl Memory {
     /// A command is over and does not stand in [`running`](Self::running) any more: its nodes are going, or it failed
     /// because replacements did not become ready.
     pub fn finished(&mut self, method: Method, pools: &BTreeSet<Arc<str>>, succeeded: bool, now: Timestamp) {
-        if !matches!(method, Method::Drift | Method::StaticDrift) {
-            return;
+        let Some(reason) = method.backs_off() else { return };
+        match succeeded {
+            true => self.succeeded(method, pools),
+            false => pools.iter().for_each(|pool| self.failed(pool, reason, now)),
         }
-        for pool in pools {
-            match succeeded {
-                true => self.drift_succeeded(pool),
-                false => self.drift_failed(pool, now),
-            }
-            let busy = |claim: &Arc<str>| self.running.iter().any(|running| running.candidates.contains(claim));
-            let is_done = self.rollouts.get(pool).is_some_and(|rollout| !rollout.wave.iter().any(busy));
+        for pool in pools.iter().filter(|_| method.is_drift()) {
+            let of_wave = |running: &Running| running.method.is_drift() && running.pools.contains(pool);
+            let is_done = !self.running.iter().any(of_wave);
             if let Some(rollout) = self.rollouts.get_mut(pool) {
                 rollout.failures += u32::from(!succeeded);
                 rollout.done = is_done.then_some(now);

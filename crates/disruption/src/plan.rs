@@ -179,6 +179,15 @@ impl<'c, 'a> Plan<'c, 'a> {
         }
     }
 
+    /// Whether replacements of the pool's nodes for this reason did not fail a short while ago.
+    pub(crate) fn check_back_off(&self, subject: &Subject<'_>, reason: Reason) -> Result<(), KeepReason> {
+        let Some(pool) = &subject.pool_name else { return Err(KeepReason::NoPool) };
+        match self.context.view.memory.backs_off_until(pool, reason, self.now()) {
+            Some(until) => Err(KeepReason::BackedOff { pool: pool.clone(), reason, until }),
+            None => Ok(()),
+        }
+    }
+
     /// Whether the evictions that the node asks for are still to be had. One node may ask for more than there are now:
     /// then it takes all of them, and drains as they come back.
     fn check_pdbs(&self, tally: &Tally<'a>, subject: &Subject<'a>) -> Result<(), KeepReason> {

@@ -230,6 +230,16 @@ impl Method {
         }
     }
 
+    /// For which reason its pools are left alone when replacements fail. Emptiness has none.
+    pub(crate) fn backs_off(self) -> Option<Reason> {
+        match self {
+            Self::Repair => Some(Reason::Unhealthy),
+            Self::Drift | Self::StaticDrift | Self::Rebalance => Some(Reason::Drifted),
+            Self::MultiNode | Self::SingleNode => Some(Reason::Underutilized),
+            Self::Emptiness => None,
+        }
+    }
+
     pub fn is_consolidation(self) -> bool {
         !self.consolidation_type().is_empty()
     }

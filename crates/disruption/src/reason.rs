@@ -110,6 +110,7 @@ pub enum KeepReason {
     },
     BackedOff {
         pool: Arc<str>,
+        reason: Reason,
         until: Timestamp,
     },
     Baking {

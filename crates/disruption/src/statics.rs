@@ -91,9 +91,6 @@ pub(crate) fn template_claim(context: &Context<'_>, stored: &StoredPool, pool: &
     if options.is_empty() {
         return None;
     }
-    let mut labels = pool.labels.clone();
-    labels.insert(Arc::from(label::NODEPOOL), Arc::clone(&pool.name));
-    labels.insert(pool.node.class.label_key(), Arc::clone(&pool.node.class.name));
     Some(PlannedClaim {
         pool: Arc::clone(&pool.name),
         owner: Owner {
@@ -104,7 +101,7 @@ pub(crate) fn template_claim(context: &Context<'_>, stored: &StoredPool, pool: &
             controller: false,
             blocks_deletion: true,
         },
-        labels,
+        labels: pool.claim_labels(&pool.node.requirements, rules),
         annotations: pool.annotations.clone(),
         node: pool.node.clone(),
         options: options.into(),

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_disruption::{Approved, Method, ProposalId, Reason, Running, TerminateFirst};
+use kerf_disruption::{Approved, Method, ProposalId, Reason, Running, TerminateFirst, ledger_entry};
 use kerf_lifecycle::claim::disruption::{is_marked, written_deadline};
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::cloud::Repair;
@@ -150,6 +150,8 @@ impl Command {
         let proposal = approved.into_proposal();
         let uids: Vec<Arc<str>> = proposal.candidates.iter().map(|candidate| candidate.claim.uid.clone()).collect();
         let replaces = Replaces { id: proposal.id.clone(), candidates: uids };
+        let going = proposal.claims().filter_map(|claim| snapshot.claim(claim)).map(AsRef::as_ref);
+        let ledger = ledger_entry(proposal.method, going, now);
         let mut replacements: Vec<Replacement> = Vec::new();
         for (index, planned) in proposal.replacements().iter().enumerate() {
             let seed = Arc::from(format!("{}/{index}", proposal.id));
@@ -158,6 +160,7 @@ impl Command {
             let name = claim_name(&planned.pool, &planned.owner.uid, &[seed], is_taken);
             let mut annotations: Texts = overlays.annotations(&planned.pool, &planned.options);
             annotations.extend(pool_stamp(&planned.pool, snapshot));
+            annotations.extend(ledger.iter().map(|entry| (Arc::from(annotation::CONSOLIDATIONS), entry.clone())));
             annotations.insert(Arc::from(annotation::REPLACES), Arc::from(replaces.to_string()));
             let order = planned.to_new_claim(name.clone(), annotations);
             let order = Some(Box::new(NewClaim { replaces_for: Some(proposal.reason), ..order }));
@@ -436,6 +439,7 @@ impl Command {
             method: self.method,
             reason: self.reason,
             candidates: self.candidates.iter().map(|going| going.claim.name.name.clone()).collect(),
+            pools: self.candidates.iter().map(|going| going.pool.clone()).collect(),
             replacements: self.replacements.iter().map(|replacement| replacement.name.clone()).collect(),
         }
     }

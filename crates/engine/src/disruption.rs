@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{
-    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Round, Verdict, View, Withdrawn, decide, validate_all,
+    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Reason, Rollout, Round, Verdict, View, Withdrawn, decide, validate_all,
 };
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::change::{Change, Input};
 use kerf_model::cloud::InterruptionCause;
-use kerf_model::cluster::{InstanceType, Node, Pod, condition_kind as kind};
+use kerf_model::cluster::{InstanceType, Node, Pod, StoredPool, condition_kind as kind};
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget, Target, WriteError};
 use kerf_model::label::annotation;
 use kerf_model::snapshot::ClusterSnapshot;
@@ -62,6 +62,8 @@ pub struct Done {
     pub told: Vec<DisruptionNote>,
     /// Claims that have to be looked at: their marks have changed.
     pub touched: BTreeSet<Arc<str>>,
+    /// Pools whose roll-out has gone on.
+    pub touched_pools: BTreeSet<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -179,6 +181,7 @@ impl Disruption {
     /// The first lists are in: commands of an earlier process are taken up before anything is looked at.
     pub fn synced(&mut self, snapshot: &ClusterSnapshot) {
         self.commands = Command::resume(snapshot);
+        self.memory.rollouts = rollouts(snapshot);
         self.patience = Patience::from_start();
         self.are_commands_touched = true;
         self.is_changed = true;
@@ -294,9 +297,7 @@ impl Disruption {
             }
             if let Phase::Deleting { .. } = command.phase {
                 let pools: Vec<_> = pools_of(command).collect();
-                for pool in pools.iter().filter(|_| command.method.is_drift()) {
-                    self.memory.drift_succeeded(pool);
-                }
+                self.memory.succeeded(command.method, &pools);
                 let Command { id, method, reason, decision, .. } = command;
                 let (command, method, reason, decision) = (id.clone(), *method, *reason, *decision);
                 done.told.push(DisruptionNote::Replaced { command, method, reason, decision, pools });
@@ -314,7 +315,7 @@ impl Disruption {
             Outcome::Done => done.told.push(DisruptionNote::Done { command: id.clone() }),
             Outcome::RolledBack(failure) => {
                 for pool in pools.into_iter().filter(|_| method.is_drift()) {
-                    let until = self.memory.drift_back_off.get(&pool).map(|back_off| back_off.until);
+                    let until = self.memory.backs_off_until(&pool, Reason::Drifted, now);
                     let seconds = until.map_or(0, |until| until.duration_since(now).as_secs());
                     done.told.push(DisruptionNote::BackedOff { pool, seconds });
                 }
@@ -443,7 +444,7 @@ impl Disruption {
         let nothing = Memory::default();
         let seen = view(facts, &nothing);
         if let Action::Reboot { condition, condition_reason, grace } = &proposal.action {
-            self.memory.started(proposal, BTreeSet::new(), &seen);
+            self.memory.started(proposal, &seen);
             for candidate in &proposal.candidates {
                 let order = Order::Reboot {
                     condition: condition.clone(),
@@ -457,8 +458,7 @@ impl Disruption {
         } else {
             let proposal = proposal.clone();
             let command = Command::start(approved, facts.snapshot, facts.overlays, facts.now);
-            let replacements = command.replacements.iter().map(|replacement| replacement.name.clone()).collect();
-            self.memory.started(&proposal, replacements, &seen);
+            self.memory.started(&proposal, &seen);
             self.memory.running.push(command.running());
             self.commands.push(command);
             self.wake_commands(facts.now);
@@ -508,6 +508,11 @@ impl Disruption {
         for (name, (mark, _)) in &self.reboots {
             marks.insert(name.clone(), mark.clone());
         }
+        for (pool, rollout) in &self.memory.rollouts {
+            marks.set_rollout(pool.clone(), Arc::from(rollout.to_string()));
+        }
+        let pools = marks.pools().filter(|name| self.marks.rollout(name) != marks.rollout(name));
+        done.touched_pools.extend(pools.cloned());
         let names: BTreeSet<&Arc<str>> = self.marks.names().chain(marks.names()).collect();
         let other = names.into_iter().filter(|name| self.marks.get(name) != marks.get(name));
         done.touched.extend(other.cloned());
@@ -527,6 +532,12 @@ fn view<'a>(facts: Facts<'a>, memory: &'a Memory) -> View<'a> {
         memory,
         now: facts.now,
     }
+}
+
+/// As far as pools say.
+fn rollouts(snapshot: &ClusterSnapshot) -> BTreeMap<Arc<str>, Rollout> {
+    let known = |pool: &StoredPool| pool.meta.annotation(annotation::ROLLOUT)?.parse().ok();
+    snapshot.pools().filter_map(|pool| Some((pool.meta.name.name.clone(), known(pool)?))).collect()
 }
 
 fn pools_of(command: &Command) -> impl Iterator<Item = Arc<str>> + use<> {

@@ -381,6 +381,7 @@ impl Engine {
             windows.for_each(|name| self.agenda.touch(Item::Window(name)));
         }
         done.touched.into_iter().for_each(|claim| self.agenda.touch(Item::Claim(claim)));
+        done.touched_pools.into_iter().for_each(|pool| self.agenda.touch(Item::Pool(pool)));
         output.disruption.extend(done.told);
         self.take(Steps { effects: done.effects, notes: done.notes, wake: None }, now, output);
     }

@@ -12,7 +12,11 @@ use kerf_model::cluster::ObjectMeta;
 
 /// By the claim's name.
 #[derive(Debug, Clone, Default)]
-pub struct Marks(BTreeMap<Arc<str>, Mark>);
+pub struct Marks {
+    claims: BTreeMap<Arc<str>, Mark>,
+    /// By pool: how far its drift in waves has come.
+    rollouts: BTreeMap<Arc<str>, Arc<str>>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
@@ -44,18 +48,30 @@ pub enum Order {
 
 impl Marks {
     pub fn of(&self, claim: &ObjectMeta) -> Option<&Mark> {
-        self.0.get(&claim.name.name).filter(|mark| mark.claim_uid == claim.uid)
+        self.claims.get(&claim.name.name).filter(|mark| mark.claim_uid == claim.uid)
+    }
+
+    pub fn rollout(&self, pool: &str) -> Option<&Arc<str>> {
+        self.rollouts.get(pool)
+    }
+
+    pub fn set_rollout(&mut self, pool: Arc<str>, text: Arc<str>) {
+        self.rollouts.insert(pool, text);
+    }
+
+    pub fn pools(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.rollouts.keys()
     }
 
     pub fn insert(&mut self, claim: Arc<str>, mark: Mark) {
-        self.0.insert(claim, mark);
+        self.claims.insert(claim, mark);
     }
 
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0.keys()
+        self.claims.keys()
     }
 
     pub fn get(&self, claim: &str) -> Option<&Mark> {
-        self.0.get(claim)
+        self.claims.get(claim)
     }
 }

@@ -40,6 +40,7 @@ pub fn next(pool: &StoredPool, totals: &Totals, view: View<'_>) -> Steps {
     validation::step(&mut draft);
     readiness::step(&mut draft, view);
     registration_health::step(&mut draft, view);
+    draft.set_rollout(view);
     let mut steps = hash::step(&mut draft, view);
     steps.act(draft.finish());
     steps.merge(replicas::step(pool, view));
@@ -54,6 +55,14 @@ pub(crate) fn stamp(hash: &PoolHash) -> impl Iterator<Item = (&'static str, &Arc
 }
 
 impl PoolDraft<'_> {
+    /// So that a restart goes on with the roll-out where it was.
+    fn set_rollout(&mut self, view: View<'_>) {
+        let wanted = view.marks.rollout(&self.pool.meta.name.name);
+        if let Some(wanted) = wanted.filter(|wanted| self.pool.meta.annotation(annotation::ROLLOUT) != Some(wanted)) {
+            self.patch.meta.annotations.insert(Arc::from(annotation::ROLLOUT), Some(Arc::clone(wanted)));
+        }
+    }
+
     fn finish(mut self) -> Option<Effect> {
         self.patch.conditions = self.conditions.finish();
         if self.patch == PoolPatch::default() {

@@ -24,6 +24,9 @@ pub const EXCLUDE_FROM_BALANCERS: &str = "node.kubernetes.io/exclude-from-extern
 /// Held on claims and nodes until their instance is gone.
 pub const TERMINATION_FINALIZER: &str = "karpenter.sh/termination";
 
+/// Labels of nodes that no claim carries: requirements name them only so that daemons and pods can be compared.
+pub const OF_NODES_ONLY: [&str; 3] = [HOSTNAME, REGISTERED, INITIALIZED];
+
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 pub const ARCH: &str = "kubernetes.io/arch";
 pub const OS: &str = "kubernetes.io/os";
@@ -60,6 +63,11 @@ pub mod annotation {
     pub const COMMAND: &str = "kerf.sh/disruption-command";
     /// Kerf's own, on a claim made to replace others: for which command, and which.
     pub const REPLACES: &str = "kerf.sh/replaces";
+    /// Kerf's own, on a pool whose drift goes in waves: how far the roll-out has come.
+    pub const ROLLOUT: &str = "kerf.sh/rollout";
+    /// Kerf's own, on a claim that was launched to save money: when, and when those that it replaced were. Like
+    /// [`REBOOTS`].
+    pub const CONSOLIDATIONS: &str = "kerf.sh/consolidations";
     /// Kerf's own, on a claim: when its node was rebooted to cure it, RFC 3339 with commas between them.
     pub const REBOOTS: &str = "kerf.sh/reboots";
     /// The moment after which a drain is forced, RFC 3339.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::budget::BudgetList;
 use crate::cluster::Texts;
 use crate::duration::{GoDuration, NillableDuration};
+use crate::label::{self, LabelRules};
 use crate::requirement::Requirements;
 use crate::resources::ResourceList;
 use crate::taint::Taint;
@@ -26,6 +27,21 @@ pub struct NodePool {
     pub disruption: Disruption,
     /// Takes no part in provisioning, voluntary disruption and expiration; its nodes keep running.
     pub disabled: bool,
+}
+
+impl NodePool {
+    /// What the pool's claims are labelled with: the template's labels, pool and class, and a value for every label of the
+    /// user's own that only a requirement names. `requirements` are the pool's, or narrower ones.
+    pub fn claim_labels(&self, requirements: &Requirements, rules: &LabelRules) -> Texts {
+        // Labels that stand in requirements only so that daemons and pods can be compared with them.
+        let is_own = |key: &str| !rules.is_well_known(key) && !label::OF_NODES_ONLY.contains(&key);
+        let own = requirements.iter().filter(|requirement| is_own(requirement.key()));
+        let mut labels: Texts = own.filter_map(|own| Some((Arc::clone(own.key()), own.any()?))).collect();
+        labels.extend(self.labels.clone());
+        labels.insert(Arc::from(label::NODEPOOL), Arc::clone(&self.name));
+        labels.insert(self.node.class.label_key(), Arc::clone(&self.node.class.name));
+        labels
+    }
 }
 
 /// What a node is to look like, in a pool's template and in a claim.

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use kerf_model::cluster::{HostPort, InstanceType, Offering, Overrides, StoredPool};
 use kerf_model::label::{self, LabelRules};
-use kerf_model::node_pool::{NodeClassRef, NodePool};
+use kerf_model::node_pool::NodePool;
 use kerf_model::price::Price;
 use kerf_model::requirement::{Operator, Requirement, Requirements};
 use kerf_model::resources::ResourceList;
@@ -101,11 +101,6 @@ pub(crate) struct Selection {
     pub(crate) reserved: Vec<(Price, ReservationId, u32)>,
     /// Types that may be launched, the cheapest first, and then by name.
     pub(crate) by_price: Vec<(Price, u32)>,
-}
-
-/// The key of the label that names a node's class.
-pub(crate) fn class_label(class: &NodeClassRef) -> String {
-    format!("{}/{}", class.group, class.kind.to_lowercase())
 }
 
 impl<'a> Template<'a> {

@@ -1,5 +1,6 @@
 //! Nodes that are not what their pool asks for any more are replaced, replacement first (sheet 03 §8.3).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -61,23 +62,28 @@ pub(crate) fn filter(plan: &Plan<'_, '_>, subject: &Subject<'_>) -> Result<(), K
         return Err(KeepReason::DriftDisabled { pool: pool.name.clone() });
     }
     plan.check_window(subject, WindowAction::Drift)?;
-    match plan.context.view.memory.drift_back_off.get(&pool.name) {
-        Some(back_off) if plan.now() < back_off.until => {
-            Err(KeepReason::BackedOff { pool: pool.name.clone(), until: back_off.until })
+    plan.check_back_off(subject, Reason::Drifted)
+}
+
+/// Those of the candidates that waves, budgets and evictions leave to drift as things stand, by subject.
+pub(crate) fn choosable(plan: &mut Plan<'_, '_>) -> BTreeSet<usize> {
+    let candidates = candidates(plan).into_iter();
+    candidates.filter(|(_, subject)| may_choose(plan, subject).is_ok()).map(|(at, _)| at).collect()
+}
+
+fn may_choose<'a>(plan: &Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), KeepReason> {
+    rollout::check(plan, subject)?;
+    match gates::may_insist(subject) {
+        false => plan.check_one(subject, Reason::Drifted),
+        true => {
+            plan.check_budget(&Tally::default(), subject, Reason::Drifted)?;
+            plan.check_not_destination(subject)
         }
-        Some(_) | None => Ok(()),
     }
 }
 
 fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), KeepReason> {
-    rollout::check(plan, subject)?;
-    match gates::may_insist(subject) {
-        false => plan.check_one(subject, Reason::Drifted)?,
-        true => {
-            plan.check_budget(&Tally::default(), subject, Reason::Drifted)?;
-            plan.check_not_destination(subject)?;
-        }
-    }
+    may_choose(plan, subject)?;
     let moving = plan.context.moving(subject);
     let outcome = match simulate(plan, subject, &moving) {
         Ok(outcome) => outcome,

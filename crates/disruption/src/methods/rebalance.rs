@@ -32,6 +32,7 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), Ke
         return Err(KeepReason::StaticPool { pool: pool.name.clone() });
     }
     plan.check_window(subject, WindowAction::Rebalance)?;
+    plan.check_back_off(subject, Reason::Drifted)?;
     plan.check_one(subject, Reason::Drifted)?;
     let moving = plan.context.moving(subject);
     let outcome = plan.simulator.ask(&[subject], &moving, Destinations::All)?;

@@ -109,6 +109,7 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis: &Diag
         return Ok(());
     }
     let Some(pool) = subject.pool() else { return Err(KeepReason::NoPool) };
+    plan.check_back_off(subject, Reason::Unhealthy)?;
     match pool.size {
         PoolSize::Dynamic => replace(plan, subject, diagnosis),
         PoolSize::Static { .. } => replace_static(plan, subject, diagnosis),

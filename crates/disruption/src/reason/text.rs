@@ -62,7 +62,7 @@ reasons! {
     StaticPool "static_pool", "The pool has a fixed number of replicas, and the node is one of them.", "Change spec.replicas to have fewer nodes.";
     NotSettled "not_settled", "Pods came or went on the node less than consolidateAfter ago.", "Wait, or shorten consolidateAfter.";
     Tolerated "tolerated", "The node is sick, but not for long enough to be repaired.", "Wait; the repair policy's toleration must pass.";
-    BackedOff "backed_off", "Drift of this pool failed a short while ago.", "Wait, and see why its replacements failed.";
+    BackedOff "backed_off", "Replacements for nodes of this pool failed a short while ago.", "Wait, and see why they failed.";
     Baking "baking", "The roll-out goes in waves, and the nodes of this wave must prove themselves before the next.", "Wait, or shorten the bake time.";
     RolloutHalted "rollout_halted", "The roll-out halted by itself: replacements failed to become ready.", "See why they failed; then change the pool or its class, which starts a new roll-out.";
     RecentlyMoved "recently_moved", "The node replaced one that was itself a replacement, and so on: one more move of the same pods so soon would be churn.", "Wait; if prices or sizes keep changing, use a longer consolidateAfter.";
@@ -142,7 +142,9 @@ impl fmt::Display for KeepReason {
             Self::NotSettled { until: Some(until) } => write!(f, "pods came or went lately, settled at {until:.0}"),
             Self::NotSettled { until: None } => f.write_str("not consolidatable yet"),
             Self::Tolerated { condition, until } => write!(f, "condition {condition} is tolerated until {until:.0}"),
-            Self::BackedOff { pool, until } => write!(f, "drift of pool {pool} failed and waits until {until:.0}"),
+            Self::BackedOff { pool, reason, until } => {
+                write!(f, "replacing nodes of pool {pool} as {} failed and waits until {until:.0}", reason.label())
+            }
             Self::Baking { pool, until } => write!(f, "pool {pool} proves its last wave{}", Until(*until)),
             Self::RolloutHalted { pool, failures } => {
                 write!(f, "the roll-out of pool {pool} halted: {failures} replacements failed to become ready")

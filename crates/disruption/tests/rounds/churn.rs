@@ -1,10 +1,7 @@
 //! Case 94: moves come to an end.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use jiff::SignedDuration;
-use kerf_disruption::Settings;
+use kerf_disruption::{Settings, ledger_entry};
 
 use crate::fixture::Fixture;
 
@@ -12,24 +9,23 @@ use crate::fixture::Fixture;
 /// follows them for ever (its issue 8536 tells of fourteen hours of one replacement after another).
 fn moves(settings: impl Fn(&mut Settings)) -> usize {
     let mut moves = 0;
-    let (mut zone, mut memory) = ("a", kerf_disruption::Memory::default());
-    let mut name = "n0".to_owned();
+    let (mut zone, mut ledger) = ("a", String::new());
     for hour in 0..14 {
         let (low, high) = if hour % 2 == 0 { ("b", "a") } else { ("a", "b") };
         let mut fixture = Fixture::read(&format!(
             "type small cpu=4 price:{low}=0.40 price:{high}=0.50
              pool p
-             node {name} pool=p zone={zone} cpu=4
-             pod web on={name} cpu=3"
+             node n{moves} pool=p zone={zone} cpu=4 {ledger}
+             pod web on=n{moves} cpu=3"
         ));
         settings(&mut fixture.settings);
         fixture.now += SignedDuration::from_mins(10) * hour;
-        fixture.memory = memory.clone();
         if let Some(proposal) = fixture.decide().proposals.first() {
+            let going = proposal.claims().filter_map(|claim| fixture.snapshot.claim(claim)).map(AsRef::as_ref);
+            let entry = ledger_entry(proposal.method, going, fixture.now).expect("it saves money");
+            ledger = format!("claim-annotation:kerf.sh/consolidations={entry}");
             moves += 1;
-            name = format!("n{moves}");
             zone = low;
-            memory.started(proposal, BTreeSet::from([Arc::from(name.as_str())]), &fixture.view());
         }
     }
     moves

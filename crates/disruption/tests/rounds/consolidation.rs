@@ -1,6 +1,6 @@
 //! Cases 56 to 71 and 76: what is worth a move.
 
-use crate::fixture::{Fixture, check, check_nodes, show, told};
+use crate::fixture::{Fixture, check, check_nodes, judged, show, told};
 use kerf_disruption::{Method, View, decide};
 use kerf_model::effect::{Event, EventKind};
 use kerf_model::label::{self, capacity_type};
@@ -506,4 +506,29 @@ fn a_claim_that_is_not_launched_does_not_freeze_the_others() {
          node a pool=p",
         "a go emptiness\nnew not_launched",
     );
+}
+
+/// A replacement that does not become ready is not tried again at once, and deletions go on.
+#[test]
+fn a_pool_whose_replacements_fail_is_shrunk_but_not_rebuilt() {
+    let text = |pool: &str| {
+        format!(
+            "type large cpu=16 price=4
+             type small cpu=4 price=1
+             pool p
+             pool q
+             backoff {pool} reason=Underutilized
+             node a pool=p type=large cpu=16
+             pod web on=a cpu=4
+             node b pool=p type=small cpu=4
+             pod db on=b cpu=1 protected
+             node c pool=p type=small cpu=4
+             pod tiny on=c cpu=1"
+        )
+    };
+    check_nodes(&text("p"), "a backed_off\nc go single_node_consolidation");
+    check_nodes(&text("q"), "a go single_node_consolidation\nc go single_node_consolidation");
+    let mut fixture = Fixture::read(&text("p"));
+    fixture.now = fixture.decide().wake.expect("it is looked at again when the time is over");
+    assert_eq!(judged(&fixture.decide(), "a"), "a go single_node_consolidation");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use kerf_disruption::{Method, Policy, Running};
+use kerf_disruption::{Method, Policy, Reason, Running};
 use kerf_model::effect::EventKind;
 
 use crate::fixture::{Fixture, check, check_nodes, show, told};
@@ -109,6 +109,7 @@ fn case_39_drift_goes_on_in_parallel_up_to_the_budget() {
                 method: proposal.method,
                 reason: proposal.reason,
                 candidates: proposal.claims().cloned().collect(),
+                pools: BTreeSet::new(),
                 replacements: BTreeSet::new(),
             }));
             proposals.len()
@@ -156,19 +157,20 @@ fn case_51_a_pool_that_fails_waits_alone() {
          node b pool=q drifted";
     check(text, "drift delete b\na backed_off");
     let mut fixture = Fixture::read(text);
-    let first = fixture.memory.drift_back_off["p"];
     let pool: Arc<str> = Arc::from("p");
-    fixture.memory.drift_failed(&pool, fixture.now);
-    assert_eq!(fixture.memory.drift_back_off["p"], first, "two failures in one window count once");
+    let key = (pool.clone(), Reason::Drifted);
+    let first = fixture.memory.back_off[&key];
+    fixture.memory.failed(&pool, Reason::Drifted, fixture.now);
+    assert_eq!(fixture.memory.back_off[&key], first, "two failures in one window count once");
     let wait = first.until.duration_since(fixture.now);
     assert!((30..60).contains(&wait.as_secs()), "{wait}");
     assert_eq!(fixture.decide().wake, Some(first.until));
-    fixture.memory.drift_failed(&pool, first.until);
-    let second = fixture.memory.drift_back_off["p"];
+    fixture.memory.failed(&pool, Reason::Drifted, first.until);
+    let second = fixture.memory.back_off[&key];
     assert_eq!(second.level, 2);
     assert!((60..120).contains(&second.until.duration_since(first.until).as_secs()));
     fixture.memory.finished(Method::Drift, &BTreeSet::from([pool]), true, fixture.now);
-    assert!(fixture.memory.drift_back_off.is_empty());
+    assert!(fixture.memory.back_off.is_empty());
 }
 
 /// Pods of a drifted node do not go to another drifted node if there is a choice: they would move twice.
@@ -276,7 +278,7 @@ fn with_one_node_at_a_time_drift_and_consolidation_take_turns() {
     let first = fixture.decide();
     assert_eq!(first.proposals[0].method, Method::Drift);
     let mut memory = fixture.memory.clone();
-    memory.started(&first.proposals[0], BTreeSet::new(), &fixture.view());
+    memory.started(&first.proposals[0], &fixture.view());
     fixture.memory = memory;
     assert_eq!(fixture.decide().proposals[0].method, Method::SingleNode);
 }
@@ -290,7 +292,7 @@ fn a_roll_out_in_waves_bakes_between_them_and_halts_when_replacements_fail() {
     assert_eq!(first.verdicts["n5"].label(), "baking");
     let mut memory = fixture.memory.clone();
     for proposal in &first.proposals {
-        memory.started(proposal, BTreeSet::new(), &fixture.view());
+        memory.started(proposal, &fixture.view());
     }
     fixture.memory = memory;
     assert_eq!(fixture.decide().proposals.len(), 0, "the wave is full");

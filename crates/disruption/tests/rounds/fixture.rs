@@ -6,9 +6,11 @@
 //! type small cpu=2 memory=4Gi price=0.10 zone=a,b kind=spot,on-demand    spot costs 7/10; price:a=0.2 for one zone
 //! pool general after=5m policy=Balanced budget=10% budget=3:Empty,Drifted budget=0@0_9_*_*_1-5/8h limit:nodes=5
 //! node n1 pool=general type=small zone=a kind=spot pod-event=1m drifted=2h     a managed node with its claim n1
+//!     annotation:do-not-disrupt=true claim-annotation:kerf.sh/x=y             on the node, on the claim
 //! pod web on=n1 cpu=1 memory=1Gi x3 label:app=web owner=ReplicaSet            three pods: web-0 web-1 web-2
 //! pdb web allowed=1 select:app=web never always-allow
 //! window w action=Drift at=0_9_*_*_1-5/8h select:zone=a outside
+//! backoff general reason=Drifted                                              replacements failed just now; this is the default
 //! ```
 //! Nodes are ready, initialised, settled and a day old unless they say otherwise. Times are ago.
 
@@ -312,11 +314,15 @@ impl<'t> Line<'t> {
                         method: Method::Drift,
                         reason: Reason::Drifted,
                         candidates: BTreeSet::from([Arc::clone(&name)]),
+                        pools: self.value("pool").into_iter().map(Arc::from).collect(),
                         replacements: replacement.into_iter().map(Arc::from).collect(),
                     });
                 }
             }
-            "backoff" => fixture.memory.drift_failed(&name, fixture.now),
+            "backoff" => {
+                let reason = self.value("reason").map_or(Reason::Drifted, |text| text.parse().unwrap());
+                fixture.memory.failed(&name, reason, fixture.now);
+            }
             _ => {}
         }
     }
@@ -521,7 +527,7 @@ impl<'t> Line<'t> {
             None => {}
         }
         let mut meta = self.meta(self.name, "", now);
-        meta.annotations = Texts::new();
+        meta.annotations = self.texts("claim-annotation");
         meta.labels = self.labels();
         let claim = NodeClaim {
             meta: meta.clone(),

@@ -227,3 +227,11 @@ fn repair_makes_room_for_every_pod() {
     assert_eq!(judged(&round, "a"), "a go repair");
     assert_eq!(round.proposals[0].lands_on.len() + round.proposals[0].replacements().len(), 1);
 }
+
+/// Whoever refuses replacements does so again a moment later. A reboot needs none.
+#[test]
+fn a_pool_whose_replacements_fail_waits_before_the_next_repair() {
+    let backed_off = |words: &str| format!("{}backoff p reason=Unhealthy\n", with(words));
+    check_nodes(&backed_off("sick:Ready=False/Kubelet/10m"), "a backed_off");
+    check_nodes(&backed_off("sick:GPU=False/Xid79/5m"), "a go repair");
+}

@@ -28,6 +28,16 @@ fn case_52_replacements_stay_within_the_limit_on_nodes() {
     assert!(round.proposals[0].replacements()[0].pods.is_empty());
 }
 
+/// As every claim of a dynamic pool: without the label it would not meet the requirement, and drift again.
+#[test]
+fn a_replacement_carries_a_value_for_every_label_that_the_pool_requires() {
+    let text = "type small\npool s replicas=1 require:tier=gold,silver require:rack\nnode a pool=s drifted";
+    let round = Fixture::read(text).decide();
+    let labels = &round.proposals[0].replacements()[0].labels;
+    let value = |key: &str| labels.get(key).map(|value| &**value);
+    assert_eq!((value("tier"), value("rack")), (Some("gold"), Some("0")));
+}
+
 #[test]
 fn case_53_a_pool_that_is_too_large_shrinks_first() {
     check_nodes(

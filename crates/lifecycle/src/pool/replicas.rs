@@ -48,7 +48,7 @@ pub(super) fn step(pool: &StoredPool, view: View<'_>) -> Steps {
         return Steps::default();
     }
     let names = free_names(pool, view).take(missing.min(room(spec, &count)));
-    let create = |name: Arc<str>| Effect::CreateClaim(Box::new(claim_from(pool, spec, name)));
+    let create = |name: Arc<str>| Effect::CreateClaim(Box::new(claim_from(pool, spec, name, view.rules)));
     Steps { effects: names.map(create).collect(), ..Steps::default() }
 }
 

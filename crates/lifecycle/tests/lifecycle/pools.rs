@@ -182,6 +182,23 @@ fn a_static_pool_is_filled_up_to_its_limit_and_never_twice() {
     check(&world.pool("p"), "");
 }
 
+/// Without the label its node would not meet the pool's own requirements, and drift for ever.
+#[test]
+fn a_claim_of_a_static_pool_carries_a_value_for_every_label_that_the_pool_requires() {
+    let mut world = world(&format!("{POOL} replicas=1 requires=tier:In:gold,silver requires=rack:Exists"));
+    let created = world.pool("p");
+    assert!(created.contains("tier=gold") && created.contains("rack=0"), "{created}");
+}
+
+/// A roll-out in waves is written on its pool, once.
+#[test]
+fn a_roll_out_stands_on_its_pool() {
+    let mut world = world(POOL);
+    world.marks.set_rollout("p".into(), "v1 00 1 0".into());
+    check(&world.pool("p"), "patch pool p: kerf.sh/rollout=v1 00 1 0");
+    world.apply(&format!("{POOL} annotation:kerf.sh/rollout=v1_00_1_0"));
+}
+
 /// Seen with terminate-first at the pool's limit: who waited for the end of a claim, by name, found its successor.
 #[test]
 fn the_successor_of_a_claim_of_a_static_pool_had_its_name() {

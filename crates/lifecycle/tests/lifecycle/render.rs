@@ -22,7 +22,12 @@ pub fn steps(steps: &Steps, snapshot: &ClusterSnapshot) -> String {
 
 fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
     match effect {
-        Effect::CreateClaim(claim) => format!("create claim {} of {}", claim.name, claim.owner.as_ref().unwrap().name),
+        Effect::CreateClaim(claim) => {
+            // Those of users: ours are the same on every claim.
+            let labels = claim.labels.iter().filter(|(key, _)| !key.contains('/'));
+            let labels: String = labels.map(|(key, value)| format!(" {key}={value}")).collect();
+            format!("create claim {} of {}{labels}", claim.name, claim.owner.as_ref().unwrap().name)
+        }
         Effect::PatchClaim(target, patch) => {
             format!(
                 "patch claim {target}:{}",

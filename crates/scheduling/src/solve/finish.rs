@@ -17,10 +17,7 @@ use crate::refusal::{Overall, Refusal, Unplaced};
 use crate::reservation::ReservationId;
 use crate::schedule::{OnHost, PlannedClaim, Schedule, TypeOption};
 use crate::sets::SetId;
-use crate::template::{Template, class_label};
-
-/// Labels that stand in requirements only so that daemons and pods can be compared with them.
-const NOT_WRITTEN: [&str; 3] = [label::HOSTNAME, label::REGISTERED, label::INITIALIZED];
+use crate::template::Template;
 
 /// What claims alike become, but for their pods.
 struct Finished {
@@ -144,7 +141,7 @@ impl Solver<'_, '_> {
         };
         Ok(Finished {
             owner,
-            labels: labels(own, template, rules),
+            labels: template.pool.claim_labels(own, rules),
             annotations,
             node: NodeSpec { requirements, ..pool.node.clone() },
             options: chosen,
@@ -175,7 +172,7 @@ fn joined(rows: Vec<(usize, Arc<TypeOption>)>) -> Vec<(usize, Arc<TypeOption>)> 
 /// What the claim says: what its pods need, the types to choose from, and how they are bought.
 fn written(own: &Requirements, options: &[Arc<TypeOption>]) -> Requirements {
     let mut written = Requirements::new();
-    for requirement in own.iter().filter(|own| !NOT_WRITTEN.contains(&&**own.key())) {
+    for requirement in own.iter().filter(|own| !label::OF_NODES_ONLY.contains(&&**own.key())) {
         written.narrow(requirement.clone());
     }
     let names = options.iter().map(|option| Arc::clone(&option.instance_type)).collect();
@@ -197,22 +194,6 @@ fn reserved(written: &Requirements, rules: &LabelRules, reservation: &Arc<str>) 
     pinned.narrow(Requirement::one_of(label::CAPACITY_TYPE, [capacity_type::RESERVED]));
     pinned.narrow(Requirement::one_of(Arc::clone(id), [reservation]));
     pinned
-}
-
-/// Those of the template, and a value for every label of the user's own that only a requirement names.
-fn labels(own: &Requirements, template: &Template<'_>, rules: &LabelRules) -> Texts {
-    let pool = template.pool;
-    let mut labels = Texts::new();
-    for requirement in own.iter() {
-        let key = requirement.key();
-        if !rules.is_well_known(key) && !NOT_WRITTEN.contains(&&**key) {
-            labels.extend(requirement.any().map(|value| (Arc::clone(key), value)));
-        }
-    }
-    labels.extend(pool.labels.clone());
-    labels.insert(Arc::from(label::NODEPOOL), Arc::clone(&pool.name));
-    labels.insert(Arc::from(class_label(&pool.node.class)), Arc::clone(&pool.node.class.name));
-    labels
 }
 
 /// What daemons take whichever of the types it will be.

@@ -10,7 +10,7 @@ use kerf_model::quantity::{Notation, Quantity};
 use kerf_model::requirement::{Requirements, UndefinedKeys};
 use kerf_model::resources::ResourceName;
 
-use super::{DaemonGroup, Offer, Template, TypeRow, class_label};
+use super::{DaemonGroup, Offer, Template, TypeRow};
 use crate::amounts::{Amounts, ResourceIndex, sum};
 use crate::bits::Bits;
 use crate::daemons::Daemon;
@@ -170,11 +170,11 @@ fn requirements_of(pool: &NodePool, rules: &LabelRules) -> Requirements {
     let mut requirements = pool.node.requirements.clone();
     let labels = pool.labels.iter().map(|(key, value)| (&**key, &**value));
     requirements.merge(&Requirements::from_labels(labels, rules));
-    let class = class_label(&pool.node.class);
+    let class = pool.node.class.label_key();
     // The last two are there for daemons that wait for a node to be ready, and never reach a claim.
     let ours = [
         (label::NODEPOOL, &*pool.name),
-        (&class, &*pool.node.class.name),
+        (&*class, &*pool.node.class.name),
         (label::REGISTERED, "true"),
         (label::INITIALIZED, "true"),
     ];

@@ -1,8 +1,9 @@
 //! Every candidate is examined alone, then moves are put together that do not stand in each other's way.
 //!
 //! First nodes that can go without anything being launched, as many together as fit: removing one more of them never
-//! has to be undone by the next round. Those wait whose pods would go to a node that is better replaced first. Then several nodes replaced by fewer or cheaper ones. Then single nodes replaced
-//! by cheaper ones. Each step is simulated on top of those before it.
+//! has to be undone by the next round. Those wait whose pods would go to a node that is better replaced first. Then
+//! several nodes replaced by fewer or cheaper ones. Then single nodes replaced by cheaper ones. Each step is simulated on
+//! top of those before it.
 //!
 //! Of replacements a round makes only those that save about as much per pod that has to move as its best one. What goes
 //! first changes what the others could save, and a pod that is moved twice was moved once for nothing.
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use kerf_model::price::Price;
 
 use super::{MAX_NODES, Moved, Totals, candidates, find, price_of, propose};
+use crate::methods::drift;
 use crate::parallel::{Effort, in_parallel};
 use crate::plan::{Plan, Tally};
 use crate::subject::Subject;
@@ -42,6 +44,8 @@ struct Examined<'c, 'a> {
     at: usize,
     subject: &'c Subject<'a>,
     alone: Result<Moved, KeepReason>,
+    /// Drift takes it in this round if it goes alone: it asks for less, and waits for nothing.
+    is_left_to_drift: bool,
 }
 
 /// `reserve` says how many nodes of a pool are left to drift.
@@ -62,8 +66,12 @@ pub(crate) fn run(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) {
     }
     let totals = Totals::of(plan.context);
     let alone = in_parallel(&within, Effort::WhatIf, |(_, subject)| find(plan, &totals, &[*subject]));
-    let examined: Vec<Examined<'_, '_>> =
-        within.into_iter().zip(alone).map(|((at, subject), alone)| Examined { at, subject, alone }).collect();
+    let drifted = drift::choosable(plan);
+    let examined: Vec<Examined<'_, '_>> = within
+        .into_iter()
+        .zip(alone)
+        .map(|((at, subject), alone)| Examined { at, subject, alone, is_left_to_drift: drifted.contains(&at) })
+        .collect();
     delete_together(plan, &totals, &examined, &kept_back);
     replace_together(plan, &totals, &examined, &kept_back);
     replace_alone(plan, &totals, &examined, &kept_back);
@@ -84,7 +92,7 @@ fn is_delete(one: &&Examined<'_, '_>) -> bool {
 fn delete_together<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
     let replaced = replaced(examined);
     let mut open: Vec<&Examined<'_, 'a>> =
-        examined.iter().filter(is_delete).filter(|one| !is_outdone(one, &replaced)).collect();
+        examined.iter().filter(is_delete).filter(|one| !one.is_left_to_drift && !is_outdone(one, &replaced)).collect();
     let mut step = MAX_NODES;
     while let Some((set, moved)) = grow(plan, totals, &open, (kept_back, step)) {
         // The room only gets less: what did not fit a set will hardly fit the next.
@@ -224,7 +232,7 @@ fn worth_more_than_alone<'a>(plan: &Plan<'_, 'a>, totals: &Totals, prefix: &[&Ex
 fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
     let rate = best_rate(plan, examined);
     for one in examined.iter().filter(|one| one.alone.as_ref().is_ok_and(|moved| is_worth_it(moved, rate))) {
-        if !plan.is_open(one.at) || plan.admits(kept_back, one.subject, Reason::Underutilized).is_err() {
+        if one.is_left_to_drift || !plan.is_open(one.at) || plan.admits(kept_back, one.subject, Reason::Underutilized).is_err() {
             continue;
         }
         // What others of this round have taken may be what it counted on.

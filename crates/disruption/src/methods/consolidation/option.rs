@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::prices::{Bound, TooDear, at_most, least_worst, only_as, only_types, types_for_min_values, zones};
 use crate::subject::Subject;
 use crate::what_if::{Destinations, Outcome};
-use crate::{Action, Floor, KeepReason, Policy};
+use crate::{Action, Floor, KeepReason, Policy, Reason};
 
 /// So many cheaper types must be left to choose from: then the one that is launched is most likely among the cheapest,
 /// and is not moved again at once.
@@ -51,6 +51,7 @@ pub(crate) fn find<'a>(plan: &Plan<'_, 'a>, totals: &Totals, subjects: &[&Subjec
         return Ok(Moved { action: Action::Delete, outcome, savings, moving });
     }
     ledger::check(plan, subjects)?;
+    subjects.iter().try_for_each(|subject| plan.check_back_off(subject, Reason::Underutilized))?;
     let claims = replace(plan, subjects, std::mem::take(&mut outcome.new_claims))?;
     let cheapest = claims.iter().try_fold(Price::ZERO, |sum, claim| sum.checked_add(claim.price()?));
     let savings = price_of(subjects).zip(cheapest).and_then(|(price, cheapest)| price.checked_sub(cheapest));
