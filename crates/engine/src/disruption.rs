@@ -412,7 +412,7 @@ impl Disruption {
                     }));
                     self.start(approved, facts, done);
                 }
-                Err(withdrawn) => self.withdraw(*withdrawn, facts, done),
+                Err(withdrawn) => self.withdraw(*withdrawn, done),
             }
         }
         self.write_marks(done);
@@ -466,7 +466,7 @@ impl Disruption {
         self.are_commands_touched = true;
     }
 
-    fn withdraw(&mut self, withdrawn: Withdrawn, facts: Facts<'_>, done: &mut Done) {
+    fn withdraw(&mut self, withdrawn: Withdrawn, done: &mut Done) {
         let Withdrawn { proposal, objection } = withdrawn;
         self.is_changed = true;
         let why = objection.claim.as_ref().map(|(claim, reason)| format!(": {claim} {reason}")).unwrap_or_default();
@@ -481,9 +481,7 @@ impl Disruption {
                     dedupe: objection.kind.label().to_owned(),
                     interval: SignedDuration::from_mins(2),
                 };
-                if self.is_news(&event, facts.now) {
-                    done.effects.push(publish(event));
-                }
+                done.effects.push(publish(event));
             }
         }
         let (command, method, nodes) = (proposal.id, proposal.method, proposal.candidates.len());
