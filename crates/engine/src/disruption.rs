@@ -535,7 +535,9 @@ fn pools_of(command: &Command) -> impl Iterator<Item = Arc<str>> + use<> {
 /// Whether decisions could come out otherwise. Heartbeats and what others write into a status are most of all changes.
 fn is_relevant(change: &Change, before: &ClusterSnapshot) -> bool {
     match change {
-        Change::Pod(name, Some(new)) => before.pod(name).is_none_or(|old| is_other_pod(old, new)),
+        Change::Pod(name, Some(new)) => {
+            before.pod(name).is_none_or(|old| is_other_pod(old, new) || is_let_go(old, new, before))
+        }
         Change::Node(name, Some(new)) => before.node(&name.name).is_none_or(|old| is_other_node(old, new)),
         Change::MaintenanceWindow(name, new) => {
             new.as_ref().map(|new| &new.spec) != before.window(&name.name).map(|old| &old.spec)
@@ -566,6 +568,16 @@ fn is_other_pod(old: &Pod, new: &Pod) -> bool {
         || old.meta.annotations != new.meta.annotations
         || old.do_not_disrupt != new.do_not_disrupt
         || old.started != new.started
+        // It was resized as it runs, or tolerates what it did not.
+        || old.requests != new.requests
+        || old.constraints != new.constraints
+        || old.nominated_node != new.nominated_node
+}
+
+/// Whether its readiness decides about its eviction. Of most pods it does not, and some change it all the time.
+fn is_let_go(old: &Pod, new: &Pod, snapshot: &ClusterSnapshot) -> bool {
+    old.is_unready != new.is_unready
+        && snapshot.disruption_budgets().any(|budget| budget.always_allows_unhealthy && budget.selects(new))
 }
 
 fn is_other_node(old: &Node, new: &Node) -> bool {
