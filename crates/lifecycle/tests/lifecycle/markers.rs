@@ -162,6 +162,16 @@ fn a_type_that_is_not_offered_any_more_is_drift_after_an_hour() {
     check(&case("on-demand", "type c pool=other offer=a/spot", "10:59"), "");
 }
 
+/// It was looked at a moment before its hour was over, and then nobody looked again.
+#[test]
+fn the_type_is_looked_at_when_the_hour_is_over() {
+    let mut world = world("", "label.node.kubernetes.io/instance-type=c created=11:01");
+    world.apply("type d pool=p offer=a/on-demand");
+    check(&world.claim("a"), "wake 12:01:00");
+    world.apply("now 12:01");
+    check(&world.claim("a"), "patch claim a: Drifted=True/InstanceTypeNotFound");
+}
+
 /// Case 49.
 #[test]
 fn a_claim_that_is_not_launched_has_not_drifted() {
