@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use kerf_disruption::{Method, Policy, Running};
 use kerf_model::effect::EventKind;
 
-use crate::fixture::{Fixture, check, check_nodes, show, told};
+use crate::fixture::{Fixture, check, check_nodes, judged, show, told};
 
 #[test]
 fn case_33_a_drifted_node_is_replaced_replacement_first() {
@@ -137,6 +137,15 @@ fn case_43_with_a_deadline_a_blocked_pod_gets_no_room_until_it_can_move() {
          pod web on=a cpu=3 protected",
         "drift delete a",
     );
+    let round = check(
+        "type small cpu=4
+         pool p no-consolidation
+         node a pool=p cpu=8 drifted tgp=5m
+         pod web on=a cpu=3 protected
+         pod db on=a cpu=3",
+        "drift replace a -> small",
+    );
+    assert_eq!(round.proposals[0].replacements()[0].pods.len(), 1, "that of db");
     let spent = |word: &str| {
         format!(
             "type small cpu=4\npool p no-consolidation\nnode a pool=p cpu=4 drifted tgp=5m\npod web on=a cpu=3 label:app=web\npdb web select:app=web {word}"
@@ -228,6 +237,33 @@ fn drift_leaves_consolidation_its_share_of_the_budget() {
     let round = compatible.decide();
     assert_eq!(round.proposals.len(), 1);
     assert_eq!(round.proposals[0].method, Method::Drift);
+}
+
+/// A drifted node whose pods had no place, or that no budget let go, kept its half of the budget for itself: with a budget
+/// of one node nothing was consolidated any more.
+#[test]
+fn what_drift_cannot_use_of_its_share_goes_to_consolidation() {
+    let of = |budgets: &str, drifted: &str| {
+        let underused: String =
+            (0..4).map(|at| format!("node u{at} pool=p cpu=4\npod u{at} on=u{at} cpu=1\n")).collect();
+        let text = format!(
+            "type small cpu=4\npool p {budgets}\nnode d pool=p cpu={drifted} drifted\npod d on=d cpu={drifted}\n{underused}"
+        );
+        let round = Fixture::read(&text).decide();
+        let consolidated = round.proposals.iter().filter(|own| own.method != Method::Drift);
+        let nodes: usize = consolidated.map(|own| own.candidates.len()).sum();
+        (nodes, judged(&round, "d"))
+    };
+    let stuck = || "d pods_have_no_place".to_owned();
+    assert_eq!(of("budget=1", "8"), (1, stuck()));
+    assert_eq!(of("budget=2", "8"), (2, stuck()));
+    assert_eq!(of("budget=4", "8"), (3, stuck()), "the last one takes the pods of the others");
+    let held = || "d budget_spent".to_owned();
+    assert_eq!(of("budget=1 budget=0:Drifted", "4"), (1, held()));
+    assert_eq!(of("budget=2 budget=0:Drifted", "4"), (2, held()));
+    // One that can go needs no more than its own part.
+    assert_eq!(of("budget=1", "4"), (0, "d go drift".to_owned()));
+    assert_eq!(of("budget=3", "4"), (2, "d go drift".to_owned()));
 }
 
 /// One disruption serves both, within the budget of consolidation, and only if it is cheaper.

@@ -53,9 +53,25 @@ pub(crate) fn run(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) {
     for (pool, nodes) in reserve {
         kept_back.leave_to_drift(pool, *nodes);
     }
+    search(plan, eligible, &kept_back);
+}
+
+/// What was left to drift and is not used goes to nodes that stayed for it: one that drift can do nothing about must not
+/// hold up the others for ever.
+pub(crate) fn rest(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) {
+    let reopened = plan.reopen(Reason::Underutilized, |pool| reserve.contains_key(pool));
+    if reopened.is_empty() {
+        return;
+    }
+    let mut eligible = candidates(plan);
+    eligible.retain(|(at, _)| reopened.contains(at));
+    search(plan, eligible, &Tally::default());
+}
+
+fn search<'c, 'a>(plan: &mut Plan<'c, 'a>, eligible: Vec<(usize, &'c Subject<'a>)>, kept_back: &Tally<'a>) {
     let mut within = Vec::new();
     for (at, subject) in eligible {
-        match plan.admits(&kept_back, subject, Reason::Underutilized) {
+        match plan.admits(kept_back, subject, Reason::Underutilized) {
             Ok(()) => within.push((at, subject)),
             Err(reason) => plan.keep(at, reason),
         }
@@ -64,12 +80,12 @@ pub(crate) fn run(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) {
     let alone = in_parallel(&within, Effort::WhatIf, |(_, subject)| find(plan, &totals, &[*subject]));
     let examined: Vec<Examined<'_, '_>> =
         within.into_iter().zip(alone).map(|((at, subject), alone)| Examined { at, subject, alone }).collect();
-    delete_together(plan, &totals, &examined, &kept_back);
-    replace_together(plan, &totals, &examined, &kept_back);
-    replace_alone(plan, &totals, &examined, &kept_back);
+    delete_together(plan, &totals, &examined, kept_back);
+    replace_together(plan, &totals, &examined, kept_back);
+    replace_alone(plan, &totals, &examined, kept_back);
     for one in examined {
         if plan.is_open(one.at) {
-            let still = plan.admits(&kept_back, one.subject, Reason::Underutilized);
+            let still = plan.admits(kept_back, one.subject, Reason::Underutilized);
             let reason = one.alone.err().or(still.err()).unwrap_or(KeepReason::NextRound);
             plan.keep(one.at, reason);
         }
