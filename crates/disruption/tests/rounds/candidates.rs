@@ -31,6 +31,22 @@ fn case_15_so_does_a_pdb_that_allows_nothing() {
     check_matrix("", pdb, ["pdb_blocks", "pdb_blocks", "go drift", "pdb_blocks"]);
 }
 
+/// Cases 14 and 15 for drift of static pools, which insists as drift of others does.
+#[test]
+fn pods_that_block_hold_back_static_drift_unless_there_is_a_deadline() {
+    let with = |node: &str, pod: &str| {
+        format!(
+            "type small cpu=4\npool s replicas=1\nnode a pool=s drifted {node}
+             pod web on=a cpu=1 label:app=web {pod}\npdb other allowed=0 select:app=guarded"
+        )
+    };
+    check_nodes(&with("", ""), "a go static_drift");
+    check_nodes(&with("", "protected"), "a protected_pod");
+    check_nodes(&with("tgp=5m", "protected"), "a go static_drift");
+    check_nodes(&with("", "").replace("app=web", "app=guarded"), "a pdb_blocks");
+    check_nodes(&with("tgp=5m", "").replace("app=web", "app=guarded"), "a go static_drift");
+}
+
 #[test]
 fn case_16_daemons_and_mirror_pods_protect_too_and_pods_that_are_done_do_not() {
     let with = |pod: &str| format!("{BASE}\nnode a pool=p\npod x on=a cpu=1 protected {pod}");
