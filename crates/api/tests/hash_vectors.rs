@@ -7,6 +7,8 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers, which clippy does not see as tests")]
 
+use std::collections::BTreeSet;
+
 use kerf_api::hash::{Ec2HashVersion, ec2_node_class_hash, node_pool_hash};
 use serde_json::{Value, json};
 
@@ -185,6 +187,33 @@ fn what_is_outside_of_the_template_and_its_requirements_leave_the_hash_of_a_pool
     pool["spec"]["limits"] = json!({"cpu": "1000"});
     pool["spec"]["disruption"] = json!({"budgets": [{"nodes": "2", "reasons": ["Unhealthy"]}]});
     assert_eq!(node_pool_hash(&pool).unwrap().to_string(), "6821555240594823858");
+}
+
+/// Sheet 03, case 45: whatever of them is edited, nodes made before are seen to differ.
+#[test]
+fn every_field_of_the_template_but_its_requirements_has_its_part_in_the_hash_of_a_pool() {
+    let base = pool("karpenter.kwok.sh/KWOKNodeClass", &json!({}), &json!({}));
+    let taint = json!([{"key": "a", "effect": "NoSchedule"}]);
+    let edits = [
+        ("/metadata", json!({"labels": {"team": "a"}})),
+        ("/metadata", json!({"labels": {"team": "b"}})),
+        ("/metadata", json!({"annotations": {"team": "a"}})),
+        ("/spec/taints", taint.clone()),
+        ("/spec/startupTaints", taint),
+        ("/spec/nodeClassRef/group", json!("other")),
+        ("/spec/nodeClassRef/kind", json!("Other")),
+        ("/spec/nodeClassRef/name", json!("other")),
+        ("/spec/expireAfter", json!("721h")),
+        ("/spec/terminationGracePeriod", json!("1m")),
+        ("/spec/terminationGracePeriod", json!("2m")),
+    ];
+    let mut hashes = BTreeSet::from([node_pool_hash(&base).unwrap().to_string()]);
+    for (path, value) in edits {
+        let mut edited = base.clone();
+        let (parent, field) = path.rsplit_once('/').unwrap();
+        edited["spec"]["template"].pointer_mut(parent).unwrap()[field] = value.clone();
+        assert!(hashes.insert(node_pool_hash(&edited).unwrap().to_string()), "{path}: {value}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One look at the cluster, and the order of the methods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kerf_model::budget::Allowance;
@@ -29,15 +29,17 @@ pub fn decide(view: &View<'_>) -> Round {
 }
 
 /// Every method is asked in every round. What is broken goes first, then what costs nothing to remove. Drift and
-/// consolidation share what the budgets leave: neither waits for the other to be done.
+/// consolidation share what the budgets leave: neither waits for the other to be done, and what drift cannot use is not
+/// lost.
 fn best(plan: &mut Plan<'_, '_>) {
     repair::run(plan);
     emptiness::run(plan);
     static_drift::run(plan);
     let reserve = for_drift(plan);
-    consolidation::best(plan, &reserve);
+    let deferred = consolidation::best(plan, &reserve);
     drift::run(plan);
     rebalance::run(plan);
+    consolidation::rest(plan, &reserve, &deferred);
 }
 
 /// The first method that finds work ends the round.
@@ -58,12 +60,19 @@ fn compatible(plan: &mut Plan<'_, '_>) {
 }
 
 /// How many nodes of each pool consolidation leaves to drift: half of what the budget leaves, and of a single node
-/// whoever did not get the last one.
+/// whoever did not get the last one; no more than drift may take.
 fn for_drift(plan: &mut Plan<'_, '_>) -> BTreeMap<Arc<str>, u32> {
     let drifted = drift::candidates(plan);
-    let pools: BTreeSet<Arc<str>> = drifted.iter().filter_map(|(_, subject)| subject.pool_name.clone()).collect();
+    let mut counts: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+    for pool in drifted.iter().filter_map(|(_, subject)| subject.pool_name.clone()) {
+        *counts.entry(pool).or_default() += 1;
+    }
     let mut reserve = BTreeMap::new();
-    for pool in pools {
+    for (pool, drifted) in counts {
+        let most = match plan.budgets.left(&pool, Reason::Drifted) {
+            Allowance::Unlimited => drifted,
+            Allowance::AtMost(nodes) => nodes.min(drifted),
+        };
         let nodes = match plan.budgets.left(&pool, Reason::Underutilized) {
             Allowance::Unlimited => 0,
             Allowance::AtMost(1) => {
@@ -71,7 +80,7 @@ fn for_drift(plan: &mut Plan<'_, '_>) -> BTreeMap<Arc<str>, u32> {
             }
             Allowance::AtMost(nodes) => nodes.div_ceil(2),
         };
-        reserve.insert(pool, nodes);
+        reserve.insert(pool, nodes.min(most));
     }
     reserve
 }

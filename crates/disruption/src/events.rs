@@ -15,6 +15,7 @@ const UNCONSOLIDATABLE: &str = "Unconsolidatable";
 const REPAIR_BLOCKED: &str = "NodeRepairBlocked";
 const CANDIDATE: &str = "ConsolidationCandidate";
 const APPROVED: &str = "ConsolidationApproved";
+const INVALID_ANNOTATION: &str = "InvalidDoNotDisruptAnnotation";
 
 /// How a reason is told.
 enum Telling {
@@ -33,6 +34,7 @@ pub(crate) fn all(context: &Context<'_>, totals: &Totals, round: &Round, wanted_
             Verdict::Keep(reason) => tell(subject, reason, *wanted_gone, &mut events),
             Verdict::Go { .. } | Verdict::UnderWay { .. } | Verdict::Leaving => {}
         }
+        warn_of_pods(subject, &mut events);
     }
     for proposal in round.proposals.iter().filter(|it| matches!(it.method, Method::MultiNode | Method::SingleNode)) {
         announce(context, proposal, &mut events);
@@ -70,6 +72,16 @@ fn tell(subject: &Subject<'_>, reason: &KeepReason, wanted_gone: bool, events: &
         event.interval = interval;
         event.severity = severity;
         events.push(event);
+    }
+}
+
+/// Whoever wrote a value that protects nothing should know before the pod is evicted, and not by it.
+fn warn_of_pods(subject: &Subject<'_>, events: &mut Vec<Event>) {
+    for pod in subject.pods.iter().filter(|pod| pod.is_active()) {
+        if let Some(text) = pod.do_not_disrupt.problem() {
+            let event = event(EventKind::Pod, &pod.meta, INVALID_ANNOTATION, text);
+            events.push(Event { severity: EventSeverity::Warning, ..event });
+        }
     }
 }
 

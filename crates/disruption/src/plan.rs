@@ -1,6 +1,6 @@
 //! What a round has chosen so far, and what that leaves to the rest of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -132,6 +132,23 @@ impl<'c, 'a> Plan<'c, 'a> {
     pub(crate) fn keep_rather(&mut self, at: usize, reason: KeepReason) {
         self.kept[at] = Some(reason);
         self.wanted_gone[at] = true;
+    }
+
+    /// Forgets of nodes in such pools that there was no budget for the reason, if there is now. Which those are.
+    pub(crate) fn reopen(&mut self, reason: Reason, is_of: impl Fn(&Arc<str>) -> bool) -> BTreeSet<usize> {
+        let has_room = |pool: &Arc<str>| self.budgets.left(pool, reason) > Allowance::AtMost(0);
+        let waits = |kept: &Option<KeepReason>| match kept {
+            Some(KeepReason::BudgetSpent { pool, reason: spent, .. }) => {
+                *spent == reason && is_of(pool) && has_room(pool)
+            }
+            Some(_) | None => false,
+        };
+        let waiting = self.kept.iter().enumerate().filter(|(at, kept)| self.is_open(*at) && waits(kept));
+        let reopened: BTreeSet<usize> = waiting.map(|(at, _)| at).collect();
+        for at in &reopened {
+            self.kept[*at] = None;
+        }
+        reopened
     }
 
     /// By subject: whether [`keep_rather`](Self::keep_rather) had something to say.

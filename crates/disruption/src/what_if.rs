@@ -31,6 +31,7 @@ pub(crate) struct Simulator<'a> {
     leaving: Arc<BTreeSet<Arc<str>>>,
     /// Destinations that moving pods do not count on, by what moves them.
     settled: Closed,
+    settled_not_drifted: Closed,
     not_drifted: Closed,
     all: Closed,
     /// By node, or claim without one: for how many pods of capacity buffers it has room that no real pod needs.
@@ -64,9 +65,11 @@ struct BufferRule {
 /// How a what-if is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destinations {
-    /// For moves that only save money. Not those inside their `consolidateAfter`: moving pods there would restart their clock. Nor those that are promised
-    /// to pods that wait.
+    /// For moves that only save money. Not those inside their `consolidateAfter`: moving pods there would restart their
+    /// clock. Nor those that are promised to pods that wait.
     Settled,
+    /// Of those the ones that are not to be replaced themselves.
+    SettledNotDrifted,
     /// Not those that are to be replaced themselves.
     NotDrifted,
     /// All that have room. For repair, and for looking ahead.
@@ -102,6 +105,7 @@ impl<'a> Simulator<'a> {
             others: view.default_spread.apply(pending.collect(), view.snapshot),
             leaving: Arc::default(),
             settled: Closed::default(),
+            settled_not_drifted: Closed::default(),
             not_drifted: Closed::default(),
             all: Closed::default(),
             buffered: BTreeMap::new(),
@@ -129,6 +133,7 @@ impl<'a> Simulator<'a> {
             }
         }
         simulator.settled = Arc::new(&unsettled | &taken);
+        simulator.settled_not_drifted = Arc::new(&*simulator.settled | &drifted);
         simulator.not_drifted = Arc::new(&drifted | &taken);
         simulator.all = Arc::new(taken);
         simulator.settle_others();
@@ -154,7 +159,8 @@ impl<'a> Simulator<'a> {
 
     /// Nobody else counts on these hosts.
     fn close(&mut self, hosts: impl Iterator<Item = Arc<str>> + Clone) {
-        for closed in [&mut self.settled, &mut self.not_drifted, &mut self.all] {
+        let all = [&mut self.settled, &mut self.settled_not_drifted, &mut self.not_drifted, &mut self.all];
+        for closed in all {
             Arc::make_mut(closed).extend(hosts.clone());
         }
     }
@@ -202,6 +208,11 @@ impl<'a> Simulator<'a> {
         self.settled.len() > self.all.len()
     }
 
+    /// Whether some settled host is to be replaced itself.
+    pub(crate) fn has_drifted(&self) -> bool {
+        self.settled_not_drifted.len() > self.settled.len()
+    }
+
     pub(crate) fn asked(&self) -> u32 {
         self.asked.load(Ordering::Relaxed)
     }
@@ -218,11 +229,16 @@ impl<'a> Simulator<'a> {
     ) -> Result<Outcome, KeepReason> {
         let closed = match destinations {
             Destinations::Settled => &self.settled,
+            Destinations::SettledNotDrifted => &self.settled_not_drifted,
             Destinations::NotDrifted => &self.not_drifted,
             Destinations::All => &self.all,
         };
         let question = Question { reserved: ReservedMode::Fallback, ..self.question(subjects, moving, closed) };
-        let rule = BufferRule { before: self.lacking, may_block: destinations == Destinations::Settled };
+        let may_block = match destinations {
+            Destinations::Settled | Destinations::SettledNotDrifted => true,
+            Destinations::NotDrifted | Destinations::All => false,
+        };
+        let rule = BufferRule { before: self.lacking, may_block };
         judge(self.solve(&question), moving, Some(rule))
     }
 

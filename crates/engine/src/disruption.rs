@@ -413,7 +413,7 @@ impl Disruption {
                     }));
                     self.start(approved, facts, done);
                 }
-                Err(withdrawn) => self.withdraw(*withdrawn, facts, done),
+                Err(withdrawn) => self.withdraw(*withdrawn, done),
             }
         }
         self.write_marks(done);
@@ -466,7 +466,7 @@ impl Disruption {
         self.are_commands_touched = true;
     }
 
-    fn withdraw(&mut self, withdrawn: Withdrawn, facts: Facts<'_>, done: &mut Done) {
+    fn withdraw(&mut self, withdrawn: Withdrawn, done: &mut Done) {
         let Withdrawn { proposal, objection } = withdrawn;
         self.is_changed = true;
         let why = objection.claim.as_ref().map(|(claim, reason)| format!(": {claim} {reason}")).unwrap_or_default();
@@ -481,9 +481,7 @@ impl Disruption {
                     dedupe: objection.kind.label().to_owned(),
                     interval: SignedDuration::from_mins(2),
                 };
-                if self.is_news(&event, facts.now) {
-                    done.effects.push(publish(event));
-                }
+                done.effects.push(publish(event));
             }
         }
         let (command, method, nodes) = (proposal.id, proposal.method, proposal.candidates.len());
@@ -548,7 +546,9 @@ fn pools_of(command: &Command) -> impl Iterator<Item = Arc<str>> + use<> {
 /// Whether decisions could come out otherwise. Heartbeats and what others write into a status are most of all changes.
 fn is_relevant(change: &Change, before: &ClusterSnapshot) -> bool {
     match change {
-        Change::Pod(name, Some(new)) => before.pod(name).is_none_or(|old| is_other_pod(old, new)),
+        Change::Pod(name, Some(new)) => {
+            before.pod(name).is_none_or(|old| is_other_pod(old, new) || is_let_go(old, new, before))
+        }
         Change::Node(name, Some(new)) => before.node(&name.name).is_none_or(|old| is_other_node(old, new)),
         Change::MaintenanceWindow(name, new) => {
             new.as_ref().map(|new| &new.spec) != before.window(&name.name).map(|old| &old.spec)
@@ -579,6 +579,16 @@ fn is_other_pod(old: &Pod, new: &Pod) -> bool {
         || old.meta.annotations != new.meta.annotations
         || old.do_not_disrupt != new.do_not_disrupt
         || old.started != new.started
+        // It was resized as it runs, or tolerates what it did not.
+        || old.requests != new.requests
+        || old.constraints != new.constraints
+        || old.nominated_node != new.nominated_node
+}
+
+/// Whether its readiness decides about its eviction. Of most pods it does not, and some change it all the time.
+fn is_let_go(old: &Pod, new: &Pod, snapshot: &ClusterSnapshot) -> bool {
+    old.is_unready != new.is_unready
+        && snapshot.disruption_budgets().any(|budget| budget.always_allows_unhealthy && budget.selects(new))
 }
 
 fn is_other_node(old: &Node, new: &Node) -> bool {

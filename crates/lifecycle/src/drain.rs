@@ -138,7 +138,9 @@ impl<'a> Drain<'a> {
     fn annotation_event(&self, pod: &Pod) -> Option<Effect> {
         match &pod.do_not_disrupt {
             DoNotDisrupt::No | DoNotDisrupt::Always => None,
-            DoNotDisrupt::Invalid(value) => Some(events::invalid_do_not_disrupt(pod, value)),
+            DoNotDisrupt::Invalid(_) => {
+                pod.do_not_disrupt.problem().map(|text| events::invalid_do_not_disrupt(pod, text))
+            }
             DoNotDisrupt::For(_) => {
                 let protected = self.blockers.iter().find_map(|blocker| blocker.protects(&pod.meta.name));
                 match protected {

@@ -83,8 +83,7 @@ pub fn force_deleted(pod: &Pod, grace: SignedDuration, deadline: Timestamp) -> E
     normal(EventKind::Pod, &pod.meta, "Disrupted", text)
 }
 
-pub fn invalid_do_not_disrupt(pod: &Pod, value: &str) -> Effect {
-    let text = format!("karpenter.sh/do-not-disrupt={value:?} protects nothing: it is \"true\" or a positive duration");
+pub fn invalid_do_not_disrupt(pod: &Pod, text: String) -> Effect {
     warning(EventKind::Pod, &pod.meta, "InvalidDoNotDisruptAnnotation", text)
 }
 

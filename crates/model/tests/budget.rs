@@ -100,11 +100,20 @@ fn a_broken_budget_allows_nothing_for_its_reasons_only() {
     check("10 unhealthy", 10, JUNE, "Underutilized 0, Empty 0, Drifted 0, Unhealthy 0");
     let list = budgets("3 all @wrongly/1h");
     assert_eq!(list.broken().count(), 1);
+    for (lines, named) in [("3 all @wrongly/1h", "@wrongly"), ("1000a% all", "1000a%")] {
+        let list = budgets(lines);
+        let why: Vec<String> = list.broken().map(|broken| broken.error.to_string() + &cause(&broken.error)).collect();
+        assert!(why.len() == 1 && why[0].contains(named), "{why:?}");
+    }
     assert_eq!(list.next_transition(at(JUNE)), None);
     check("5% all", 10, JUNE, "Underutilized 1, Empty 1, Drifted 1, Unhealthy 1");
     check("10% all", 0, JUNE, "Underutilized 0, Empty 0, Drifted 0, Unhealthy 0");
     check("", 10, JUNE, "Underutilized -, Empty -, Drifted -, Unhealthy -");
     check("0 all", 10, JUNE, "Underutilized 0, Empty 0, Drifted 0, Unhealthy 0");
+}
+
+fn cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or(String::new(), |source| format!(": {source}"))
 }
 
 #[test]
@@ -122,6 +131,8 @@ fn nodes_is_a_number_or_a_percentage_up_to_100() {
 fn a_schedule_needs_a_duration() {
     let text = BudgetText { nodes: "1", schedule: Some("@daily"), ..BudgetText::default() };
     assert!(Budget::parse(text).is_err());
+    let text = BudgetText { nodes: "1", duration: Some("1h"), ..BudgetText::default() };
+    assert!(Budget::parse(text).is_err(), "nor does a duration mean anything alone");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::price::Price;
 
 pub(crate) use balanced::{Score, THRESHOLD, Totals, scored};
-pub(crate) use best::run as best;
+pub(crate) use best::{rest, run as best};
 pub(crate) use compatible::{multi, single};
 pub(crate) use option::{Moved, find};
 

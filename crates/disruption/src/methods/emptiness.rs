@@ -1,6 +1,8 @@
 //! Nodes without pods that matter are deleted, many at once (sheet 03 §8.1).
 
-use kerf_model::cluster::condition_kind as kind;
+use std::sync::Arc;
+
+use kerf_model::cluster::{Pod, condition_kind as kind};
 use kerf_model::duration::NillableDuration;
 use kerf_model::maintenance::Action as WindowAction;
 use kerf_model::node_pool::{NodePool, PoolSize};
@@ -26,33 +28,42 @@ pub(crate) fn run(plan: &mut Plan<'_, '_>) {
     }
     plan.count_eligible(Method::Emptiness, eligible.len());
     eligible.sort_by(|(_, a), (_, b)| rank(a, b));
+    let (occupied, vacant): (Vec<_>, Vec<_>) = eligible
+        .into_iter()
+        .map(|(at, subject)| (at, subject, plan.context.moving(subject)))
+        .partition(|(_, _, moving)| !moving.is_empty());
+    // What hosts nothing goes first: the pods of the others must not count on its room.
     let mut tally = Tally::default();
     let mut chosen = Chosen { subjects: Vec::new(), moving: Vec::new(), outcome: Outcome::default() };
-    for (at, subject) in eligible {
-        if let Err(reason) = plan.admits(&tally, subject, Reason::Empty) {
-            plan.keep(at, reason);
-            continue;
-        }
-        let moving = plan.context.moving(subject);
-        if moving.is_empty() {
-            tally.add(plan, subject);
-            chosen.subjects.push(subject);
-            chosen.moving.push(moving);
-            continue;
-        }
-        // Pods that cost nothing to move must still have somewhere to go. The reference does not ask.
-        match plan.simulator.ask(&[subject], &moving, Destinations::Settled) {
-            Ok(outcome) if outcome.new_claims.is_empty() => {
+    for (at, subject, moving) in vacant {
+        match plan.admits(&tally, subject, Reason::Empty) {
+            Ok(()) => {
                 tally.add(plan, subject);
-                propose(plan, Chosen { subjects: vec![subject], moving: vec![moving], outcome });
+                chosen.subjects.push(subject);
+                chosen.moving.push(moving);
             }
-            Ok(outcome) => plan.keep(at, KeepReason::TooManyReplacements { nodes: outcome.new_claims.len() }),
             Err(reason) => plan.keep(at, reason),
         }
     }
     if !chosen.subjects.is_empty() {
         propose(plan, chosen);
     }
+    for (at, subject, moving) in occupied {
+        if let Err(reason) = empty(plan, subject, moving) {
+            plan.keep(at, reason);
+        }
+    }
+}
+
+/// Pods that cost nothing to move must still have somewhere to go. The reference does not ask.
+fn empty<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, moving: Vec<Arc<Pod>>) -> Result<(), KeepReason> {
+    plan.check_one(subject, Reason::Empty)?;
+    let outcome = plan.simulator.ask(&[subject], &moving, Destinations::Settled)?;
+    match outcome.new_claims.len() {
+        0 => propose(plan, Chosen { subjects: vec![subject], moving: vec![moving], outcome }),
+        nodes => return Err(KeepReason::TooManyReplacements { nodes }),
+    }
+    Ok(())
 }
 
 fn propose<'a>(plan: &mut Plan<'_, 'a>, chosen: Chosen<'_, 'a>) {

@@ -139,12 +139,16 @@ fn case_10_a_schedule_that_never_happens_limits_nothing() {
 #[test]
 fn case_11_nodes_that_do_not_count_are_in_neither_number() {
     let text = format!(
-        "type small\npool p after=Never budget=100%\n{}node x pool=p uninitialized\nnode y pool=p terminating\nnode z pool=p node-only",
+        "type small\npool p after=Never budget=100%\n{}node x pool=p uninitialized\nnode y pool=p terminating\nnode z pool=p node-only
+         node f pool=p foreign deleting\nnode u pool=p uninitialized unready deleting",
         nodes(4, "")
     );
     let round = Fixture::read(&text).decide();
-    let using = round.budgets.values().next().unwrap();
-    assert_eq!((using.nodes, using.consuming), (4, 0));
+    for reason in Reason::ALL {
+        let using = round.budgets[&("p".into(), reason)];
+        assert_eq!((using.nodes, using.consuming), (4, 0), "{reason}");
+    }
+    assert!(!round.verdicts.contains_key("f"), "another autoscaler's");
 }
 
 /// That an absent list is 10 %, and case 13, are the API's.

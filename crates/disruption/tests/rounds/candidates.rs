@@ -1,6 +1,6 @@
 //! Cases 14 to 24: which nodes may be chosen at all.
 
-use kerf_model::effect::EventKind;
+use kerf_model::effect::{EventKind, EventSeverity};
 
 use crate::fixture::{Fixture, check, check_nodes, told};
 
@@ -29,6 +29,22 @@ fn case_14_a_protected_pod_blocks_all_but_drift_with_a_deadline() {
 fn case_15_so_does_a_pdb_that_allows_nothing() {
     let pdb = "pdb web allowed=0 select:app=web";
     check_matrix("", pdb, ["pdb_blocks", "pdb_blocks", "go drift", "pdb_blocks"]);
+}
+
+/// Cases 14 and 15 for drift of static pools, which insists as drift of others does.
+#[test]
+fn pods_that_block_hold_back_static_drift_unless_there_is_a_deadline() {
+    let with = |node: &str, pod: &str| {
+        format!(
+            "type small cpu=4\npool s replicas=1\nnode a pool=s drifted {node}
+             pod web on=a cpu=1 label:app=web {pod}\npdb other allowed=0 select:app=guarded"
+        )
+    };
+    check_nodes(&with("", ""), "a go static_drift");
+    check_nodes(&with("", "protected"), "a protected_pod");
+    check_nodes(&with("tgp=5m", "protected"), "a go static_drift");
+    check_nodes(&with("", "").replace("app=web", "app=guarded"), "a pdb_blocks");
+    check_nodes(&with("tgp=5m", "").replace("app=web", "app=guarded"), "a go static_drift");
 }
 
 #[test]
@@ -86,6 +102,16 @@ fn case_20_protection_may_end() {
     check_nodes(&with("pod x on=a cpu=1 protected=30m not-started"), "a protected_pod");
     check_nodes(&with("pod x on=a cpu=1 protected=abc"), "a go single_node_consolidation");
     check_nodes(&with("pod x on=a cpu=1 protected=-5m"), "a go single_node_consolidation");
+    for (value, is_warned) in [("abc", true), ("-5m", true), ("false", true), ("30m", false), ("true", false)] {
+        let events = Fixture::read(&with(&format!("pod x on=a cpu=1 protected={value}"))).decide().events;
+        let warned = events.iter().find(|event| event.reason == "InvalidDoNotDisruptAnnotation");
+        assert_eq!(warned.is_some(), is_warned, "{value}");
+        if let Some(event) = warned {
+            assert_eq!((event.about.kind, event.severity), (EventKind::Pod, EventSeverity::Warning));
+            assert_eq!(&*event.about.target.name.name, "x");
+            assert!(event.message.contains(value), "{}", event.message);
+        }
+    }
     let two = with("pod x on=a cpu=1 protected=10m age=5m\npod y on=a cpu=1 protected=60m age=5m");
     let fixture = Fixture::read(&two);
     let round = fixture.decide();
@@ -147,7 +173,12 @@ fn case_22_what_is_not_whole_or_spoken_for_is_no_candidate() {
 
 #[test]
 fn case_23_without_type_zone_or_capacity_type_a_node_is_not_consolidated_but_may_drift_or_be_empty() {
-    for (word, reason) in [("type=gone", "unknown_type"), ("zone=-", "no_zone"), ("kind=-", "no_capacity_type")] {
+    for (word, reason) in [
+        ("type=gone", "unknown_type"),
+        ("type=-", "unknown_type"),
+        ("zone=-", "no_zone"),
+        ("kind=-", "no_capacity_type"),
+    ] {
         let node = |words: &str| format!("{BASE}\nnode a pool=p {word} {words}\n");
         let busy = format!("{}pod web on=a cpu=1", node(""));
         check_nodes(&busy, &format!("a {reason}"));

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use kerf_disruption::{Method, Policy, Reason, Running};
 use kerf_model::effect::EventKind;
 
-use crate::fixture::{Fixture, check, check_nodes, show, told};
+use crate::fixture::{Fixture, check, check_nodes, judged, show, told};
 
 #[test]
 fn case_33_a_drifted_node_is_replaced_replacement_first() {
@@ -138,6 +138,15 @@ fn case_43_with_a_deadline_a_blocked_pod_gets_no_room_until_it_can_move() {
          pod web on=a cpu=3 protected",
         "drift delete a",
     );
+    let round = check(
+        "type small cpu=4
+         pool p no-consolidation
+         node a pool=p cpu=8 drifted tgp=5m
+         pod web on=a cpu=3 protected
+         pod db on=a cpu=3",
+        "drift replace a -> small",
+    );
+    assert_eq!(round.proposals[0].replacements()[0].pods.len(), 1, "that of db");
     let spent = |word: &str| {
         format!(
             "type small cpu=4\npool p no-consolidation\nnode a pool=p cpu=4 drifted tgp=5m\npod web on=a cpu=3 label:app=web\npdb web select:app=web {word}"
@@ -232,6 +241,33 @@ fn drift_leaves_consolidation_its_share_of_the_budget() {
     assert_eq!(round.proposals[0].method, Method::Drift);
 }
 
+/// A drifted node whose pods had no place, or that no budget let go, kept its half of the budget for itself: with a budget
+/// of one node nothing was consolidated any more.
+#[test]
+fn what_drift_cannot_use_of_its_share_goes_to_consolidation() {
+    let of = |budgets: &str, drifted: &str| {
+        let underused: String =
+            (0..4).map(|at| format!("node u{at} pool=p cpu=4\npod u{at} on=u{at} cpu=1\n")).collect();
+        let text = format!(
+            "type small cpu=4\npool p {budgets}\nnode d pool=p cpu={drifted} drifted\npod d on=d cpu={drifted}\n{underused}"
+        );
+        let round = Fixture::read(&text).decide();
+        let consolidated = round.proposals.iter().filter(|own| own.method != Method::Drift);
+        let nodes: usize = consolidated.map(|own| own.candidates.len()).sum();
+        (nodes, judged(&round, "d"))
+    };
+    let stuck = || "d pods_have_no_place".to_owned();
+    assert_eq!(of("budget=1", "8"), (1, stuck()));
+    assert_eq!(of("budget=2", "8"), (2, stuck()));
+    assert_eq!(of("budget=4", "8"), (3, stuck()), "the last one takes the pods of the others");
+    let held = || "d budget_spent".to_owned();
+    assert_eq!(of("budget=1 budget=0:Drifted", "4"), (1, held()));
+    assert_eq!(of("budget=2 budget=0:Drifted", "4"), (2, held()));
+    // One that can go needs no more than its own part.
+    assert_eq!(of("budget=1", "4"), (0, "d go drift".to_owned()));
+    assert_eq!(of("budget=3", "4"), (2, "d go drift".to_owned()));
+}
+
 /// One disruption serves both, within the budget of consolidation, and only if it is cheaper.
 #[test]
 fn a_drifted_node_and_an_underused_one_become_one_new_node_in_one_command() {
@@ -258,8 +294,32 @@ fn a_drifted_node_and_an_underused_one_become_one_new_node_in_one_command() {
          pod d on=d cpu=1
          node u pool=p type=old cpu=4
          pod u on=u cpu=2",
-        "single_node_consolidation delete d\nu destination",
+        "drift delete d\nu destination",
     );
+}
+
+/// They would move twice. One that drift can do nothing about is a destination like any other.
+#[test]
+fn nothing_is_moved_onto_a_node_that_drift_takes_next() {
+    let text = |budget: &str| {
+        format!(
+            "type small cpu=4
+             pool p {budget}
+             node d pool=p type=small cpu=4 drifted
+             pod d on=d cpu=2
+             node u pool=p type=small cpu=4
+             pod u on=u cpu=1
+             node v pool=p type=small cpu=4
+             pod v on=v cpu=4 protected"
+        )
+    };
+    // The only room that d leaves for its pod is beside u, and the other way round.
+    check_nodes(&text("budget=100%"), "d go drift\nu destination");
+    // Two rooms for u: the one that stays is taken.
+    let roomy = text("budget=100%").replace("pod v on=v cpu=4", "pod v on=v cpu=1");
+    check_nodes(&roomy, "d go drift\nu go single_node_consolidation");
+    let blocked = text("budget=0:Drifted budget=100%:Underutilized,Empty");
+    check_nodes(&blocked, "d budget_spent\nu go single_node_consolidation");
 }
 
 /// A budget of one node is taken in turns.

@@ -130,3 +130,38 @@ fn case_32_pods_that_cost_nothing_must_still_fit_elsewhere() {
          b protected_pod",
     );
 }
+
+/// The node whose pods cost nothing counted twice, so that the next one stayed although there was room in the budget.
+#[test]
+fn a_node_whose_pods_cost_nothing_takes_one_of_the_budget() {
+    check(
+        "type small cpu=4
+         pool p budget=2
+         node a pool=p cpu=4
+         pod busy on=a cpu=1 protected
+         node b pool=p cpu=4
+         pod cheap on=b cpu=1 priority=-33554432
+         node c pool=p cpu=4
+         pod low on=c cpu=1 priority=-33554432
+         node d pool=p cpu=4
+         pod last on=d cpu=1 priority=-33554432",
+        "emptiness delete b
+         emptiness delete c
+         a protected_pod
+         d budget_spent",
+    );
+}
+
+/// It was emptied onto a node that the same round deleted as empty.
+#[test]
+fn pods_that_cost_nothing_do_not_move_to_an_empty_node_that_goes_too() {
+    check(
+        "type small cpu=4
+         pool p
+         node a pool=p cpu=4
+         pod cheap on=a cpu=3 priority=-33554432
+         node b pool=p cpu=4",
+        "emptiness delete b
+         a too_many_replacements",
+    );
+}

@@ -532,7 +532,7 @@ impl<'t> Line<'t> {
         let claim = NodeClaim {
             meta: meta.clone(),
             node: NodeSpec {
-                class: class(),
+                class: if self.has("foreign") { foreign_class() } else { class() },
                 requirements: Requirements::new(),
                 taints: Vec::new(),
                 startup_taints: Vec::new(),
@@ -772,6 +772,11 @@ fn duration(text: &str) -> SignedDuration {
 fn condition(kind: &str, status: ConditionStatus, since: Timestamp) -> Condition {
     let (reason, message) = (Arc::from(kind), Arc::from(""));
     Condition { kind: Arc::from(kind), status, reason, message, since, observed_generation: 1 }
+}
+
+/// Of another autoscaler in the same cluster.
+fn foreign_class() -> NodeClassRef {
+    NodeClassRef { group: Arc::from("elsewhere.test"), ..class() }
 }
 
 fn class() -> NodeClassRef {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use kerf_disruption::{Round, View, decide};
 use kerf_model::change::Change;
 use kerf_model::cluster::{ObjectName, Pod, Service, SpreadConstraint, Texts, WhenUnsatisfiable};
+use kerf_model::effect::EventKind;
 use kerf_model::label::{self, annotation};
 use kerf_scheduling::{DefaultSpread, NO_DEFAULT_SPREAD};
 
-use crate::fixture::{Fixture, judged};
+use crate::fixture::{Fixture, judged, told};
 
 /// With pods like this one, which nobody has bound, as those of a buffer.
 fn with_buffer(text: &str, like: &str, count: usize) -> Round {
@@ -42,6 +43,22 @@ fn case_29_a_node_that_holds_room_for_buffers_stays() {
     assert_eq!(both(&round(1)), ["a buffers_here", "b go emptiness"], "one is enough");
     assert_eq!(both(&round(2)), ["a buffers_here", "b buffers_here"]);
     assert_eq!(both(&round(9)), ["a buffers_here", "b buffers_here"], "as far as there is room");
+    assert_eq!(
+        told(&round(1), "a"),
+        [(EventKind::Node, "Unconsolidatable"), (EventKind::NodeClaim, "Unconsolidatable")]
+    );
+}
+
+/// Case 29, end.
+#[test]
+fn a_node_whose_buffer_has_room_elsewhere_goes() {
+    let text = "type small cpu=4
+         pool p
+         node b pool=p cpu=4";
+    assert_eq!(judged(&with_buffer(text, "pod room cpu=3", 1), "b"), "b buffers_here");
+    let busy = "node a pool=p cpu=8
+         pod web on=a cpu=4 protected";
+    assert_eq!(judged(&with_buffer(&format!("{text}\n{busy}"), "pod room cpu=3", 1), "b"), "b go emptiness");
 }
 
 /// Its room moves like a pod, and may not be lost where the pool's limit leaves no new one.

@@ -249,15 +249,19 @@ fn condition(kind: &str) -> Condition {
 /// Cases 33, 35.
 #[test]
 fn old_nodes_go_only_after_every_replacement_can_take_pods() {
-    let mut bed = Bed::new(&["x", "y"]);
+    let mut bed = Bed::new(&["x", "y", "z"]);
     assert_eq!(bed.look(), "", "nothing is made before the marks are seen");
     bed.marked();
-    assert_eq!(bed.look(), "create x, create y");
-    bed.made("x");
-    bed.made("y");
+    assert_eq!(bed.look(), "create x, create y, create z");
+    for name in ["x", "y", "z"] {
+        bed.made(name);
+    }
     assert_eq!(bed.look(), "");
     bed.ready("x");
-    assert_eq!(bed.look(), "", "one of two is not enough");
+    bed.ready("z");
+    assert_eq!(bed.look(), "", "two of three are not enough");
+    bed.joined("y");
+    assert_eq!(bed.look(), "", "nor one that has joined and is not initialised");
     bed.ready("y");
     assert_eq!(bed.look(), "delete a, delete b");
     bed.deleting("a");

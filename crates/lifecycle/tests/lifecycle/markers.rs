@@ -77,6 +77,11 @@ fn drift_of_the_template_names_the_field_with_both_values() {
         ("taint=x:NoSchedule", "", "spec.template.spec.taints is new: x:NoSchedule"),
         ("", "startup=x:NoExecute", "spec.template.spec.startupTaints is gone: x:NoExecute"),
         ("expire=30h", "expire=20h", "spec.template.spec.expireAfter was 20h0m0s and is 30h0m0s"),
+        (
+            "class-kind=Other",
+            "",
+            "spec.template.spec.nodeClassRef was KWOKNodeClass.karpenter.kwok.sh/default and is Other.karpenter.kwok.sh/default",
+        ),
         ("tgp=60s", "", "spec.template.spec.terminationGracePeriod is new: 1m0s"),
         ("", "", "the pool's template was edited"),
     ] {
@@ -106,6 +111,8 @@ fn without_hash_and_version_on_both_sides_or_with_other_versions_nothing_has_dri
         (&*format!("{HASHES}=2"), String::new()),
         (&*format!("{HASHES}=2"), format!("{hash}=1")),
         (&*format!("{version}=v3"), format!("{HASHES}=1")),
+        (&*format!("{hash}=2"), format!("{HASHES}=1")),
+        (&*format!("{HASHES}=2"), format!("{version}=v3")),
         (&*format!("{HASHES}=2"), format!("{version}=v2 {hash}=1")),
     ] {
         check(&world(pool, &claim).claim("a"), "");
@@ -119,7 +126,17 @@ fn requirements_that_the_nodes_labels_do_not_meet_are_drift_and_wider_ones_are_n
     for pool in ["requires=zone:In:a,b", "requires=zone:Exists", "requires=gone:DoesNotExist", "requires=cpu:Gt:4"] {
         check(&world(pool, claim).claim("a"), "");
     }
-    for pool in ["requires=zone:In:b", "requires=team:In:x", "requires=zone:DoesNotExist", "requires=cpu:Gt:8"] {
+    for pool in [
+        "requires=zone:In:b",
+        "requires=zone:NotIn:a",
+        "requires=team:In:x",
+        "requires=team:Exists",
+        "requires=team:Gt:1",
+        "requires=zone:DoesNotExist",
+        "requires=cpu:Gt:8",
+        "requires=cpu:Gt:9",
+        "requires=cpu:Lt:8",
+    ] {
         check(&world(pool, claim).claim("a"), "patch claim a: Drifted=True/RequirementsDrifted");
     }
 }
@@ -138,9 +155,21 @@ fn a_type_that_is_not_offered_any_more_is_drift_after_an_hour() {
     check(&case("on-demand", "type d pool=p offer=a/on-demand", "10:59"), drifted);
     check(&case("on-demand", "type c pool=p offer=a/on-demand", "10:59"), "");
     check(&case("on-demand", "type c pool=p offer=b/on-demand", "10:59"), drifted);
+    check(&case("spot", "type c pool=p offer=a/on-demand", "10:59"), drifted);
+    check(&case("reserved", "type c pool=p offer=a/reserved", "10:59"), "");
     check(&case("reserved", "type c pool=p offer=a/on-demand", "10:59"), "");
     check(&case("reserved", "type c pool=p offer=a/spot", "10:59"), drifted);
     check(&case("on-demand", "type c pool=other offer=a/spot", "10:59"), "");
+}
+
+/// It was looked at a moment before its hour was over, and then nobody looked again.
+#[test]
+fn the_type_is_looked_at_when_the_hour_is_over() {
+    let mut world = world("", "label.node.kubernetes.io/instance-type=c created=11:01");
+    world.apply("type d pool=p offer=a/on-demand");
+    check(&world.claim("a"), "wake 12:01:00");
+    world.apply("now 12:01");
+    check(&world.claim("a"), "patch claim a: Drifted=True/InstanceTypeNotFound");
 }
 
 /// Case 49.

@@ -9,7 +9,7 @@
 //! first changes what the others could save, and a pod that is moved twice was moved once for nothing.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kerf_model::price::Price;
@@ -44,43 +44,89 @@ struct Examined<'c, 'a> {
     at: usize,
     subject: &'c Subject<'a>,
     alone: Result<Moved, KeepReason>,
-    /// Drift takes it in this round if it goes alone: it asks for less, and waits for nothing.
-    is_left_to_drift: bool,
 }
 
-/// `reserve` says how many nodes of a pool are left to drift.
-pub(crate) fn run(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) {
+/// What drift is to have of the round before the rest of it is shared out.
+#[derive(Default)]
+struct LeftToDrift<'a> {
+    budget: Tally<'a>,
+    /// Those that go alone if they go: drift asks for less than consolidation, and waits for nothing.
+    subjects: BTreeSet<usize>,
+    /// Their nodes, onto which nothing is moved meanwhile.
+    hosts: BTreeSet<Arc<str>>,
+}
+
+/// `reserve` says how many nodes of a pool are left to drift. Says which nodes are to be looked at again when drift has
+/// chosen.
+pub(crate) fn run(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>) -> BTreeSet<usize> {
     let eligible = candidates(plan);
     plan.count_eligible(Method::SingleNode, eligible.len());
     plan.count_eligible(Method::MultiNode, eligible.len());
-    let mut kept_back = Tally::default();
+    let mut left = LeftToDrift { subjects: drift::choosable(plan), ..LeftToDrift::default() };
+    let nodes = left.subjects.iter().filter_map(|at| plan.context.subjects[*at].node);
+    left.hosts = nodes.map(|node| Arc::clone(node.name())).collect();
     for (pool, nodes) in reserve {
-        kept_back.leave_to_drift(pool, *nodes);
+        left.budget.leave_to_drift(pool, *nodes);
     }
+    search(plan, eligible, &left)
+}
+
+/// What was left to drift and is not used goes to the others: a node that drift can do nothing about must not hold them
+/// up for ever.
+pub(crate) fn rest(plan: &mut Plan<'_, '_>, reserve: &BTreeMap<Arc<str>, u32>, deferred: &BTreeSet<usize>) {
+    let reopened = plan.reopen(Reason::Underutilized, |pool| reserve.contains_key(pool));
+    if reopened.is_empty() && deferred.is_empty() {
+        return;
+    }
+    let mut eligible = candidates(plan);
+    eligible.retain(|(at, _)| reopened.contains(at) || deferred.contains(at));
+    search(plan, eligible, &LeftToDrift::default());
+}
+
+fn search<'c, 'a>(
+    plan: &mut Plan<'c, 'a>,
+    eligible: Vec<(usize, &'c Subject<'a>)>,
+    drift: &LeftToDrift<'a>,
+) -> BTreeSet<usize> {
     let mut within = Vec::new();
     for (at, subject) in eligible {
-        match plan.admits(&kept_back, subject, Reason::Underutilized) {
+        match plan.admits(&drift.budget, subject, Reason::Underutilized) {
             Ok(()) => within.push((at, subject)),
             Err(reason) => plan.keep(at, reason),
         }
     }
     let totals = Totals::of(plan.context);
     let alone = in_parallel(&within, Effort::WhatIf, |(_, subject)| find(plan, &totals, &[*subject]));
-    let drifted = drift::choosable(plan);
-    let examined: Vec<Examined<'_, '_>> = within
-        .into_iter()
-        .zip(alone)
-        .map(|((at, subject), alone)| Examined { at, subject, alone, is_left_to_drift: drifted.contains(&at) })
-        .collect();
-    delete_together(plan, &totals, &examined, &kept_back);
-    replace_together(plan, &totals, &examined, &kept_back);
-    replace_alone(plan, &totals, &examined, &kept_back);
+    let examined: Vec<Examined<'_, '_>> =
+        within.into_iter().zip(alone).map(|((at, subject), alone)| Examined { at, subject, alone }).collect();
+    delete_together(plan, &totals, &examined, drift);
+    replace_together(plan, &totals, &examined, drift);
+    replace_alone(plan, &totals, &examined, drift);
+    let mut deferred = BTreeSet::new();
     for one in examined {
         if plan.is_open(one.at) {
-            let still = plan.admits(&kept_back, one.subject, Reason::Underutilized);
+            if one.is_left_to(drift) {
+                deferred.insert(one.at);
+                continue;
+            }
+            let still = plan.admits(&drift.budget, one.subject, Reason::Underutilized);
             let reason = one.alone.err().or(still.err()).unwrap_or(KeepReason::NextRound);
             plan.keep(one.at, reason);
         }
+    }
+    deferred
+}
+
+impl<'a> LeftToDrift<'a> {
+    fn is_taken_by(&self, moved: &Moved) -> bool {
+        moved.outcome.lands_on.iter().any(|landing| self.hosts.contains(landing.host.name()))
+    }
+}
+
+impl<'a> Examined<'_, 'a> {
+    /// Whether it goes as drifted if it goes alone, or would be moved onto a node that does.
+    fn is_left_to(&self, drift: &LeftToDrift<'a>) -> bool {
+        drift.subjects.contains(&self.at) || self.alone.as_ref().is_ok_and(|moved| drift.is_taken_by(moved))
     }
 }
 
@@ -89,12 +135,17 @@ fn is_delete(one: &&Examined<'_, '_>) -> bool {
 }
 
 /// Sets of nodes that can all go with nothing launched.
-fn delete_together<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
+fn delete_together<'a>(
+    plan: &mut Plan<'_, 'a>,
+    totals: &Totals,
+    examined: &[Examined<'_, 'a>],
+    drift: &LeftToDrift<'a>,
+) {
     let replaced = replaced(examined);
     let mut open: Vec<&Examined<'_, 'a>> =
-        examined.iter().filter(is_delete).filter(|one| !one.is_left_to_drift && !is_outdone(one, &replaced)).collect();
+        examined.iter().filter(is_delete).filter(|one| !one.is_left_to(drift) && !is_outdone(one, &replaced)).collect();
     let mut step = MAX_NODES;
-    while let Some((set, moved)) = grow(plan, totals, &open, (kept_back, step)) {
+    while let Some((set, moved)) = grow(plan, totals, &open, (drift, step)) {
         // The room only gets less: what did not fit a set will hardly fit the next.
         step = set.len() * 2;
         propose(plan, set, moved);
@@ -122,11 +173,11 @@ fn grow<'c, 'a>(
     plan: &Plan<'_, 'a>,
     totals: &Totals,
     open: &[&Examined<'c, 'a>],
-    (kept_back, step): (&Tally<'a>, usize),
+    (drift, step): (&LeftToDrift<'a>, usize),
 ) -> Option<(Vec<&'c Subject<'a>>, Moved)> {
     let mut set: Vec<&Subject<'a>> = Vec::new();
     let mut best: Option<Moved> = None;
-    let mut tally = kept_back.clone();
+    let mut tally = drift.budget.clone();
     let (mut next, mut step, mut misses) = (0, step.min(open.len()).min(MAX_NODES), 0);
     while next < open.len() && set.len() < MAX_NODES && misses < MISSES {
         let mut trial = set.clone();
@@ -148,7 +199,7 @@ fn grow<'c, 'a>(
         let found = may_fit
             .then(|| find(plan, totals, &trial).ok())
             .flatten()
-            .filter(|moved| matches!(moved.action, Action::Delete));
+            .filter(|moved| matches!(moved.action, Action::Delete) && !drift.is_taken_by(moved));
         match found {
             Some(moved) => {
                 (set, best, tally) = (trial, Some(moved), spent);
@@ -169,7 +220,7 @@ fn replace_together<'a>(
     plan: &mut Plan<'_, 'a>,
     totals: &Totals,
     examined: &[Examined<'_, 'a>],
-    kept_back: &Tally<'a>,
+    drift: &LeftToDrift<'a>,
 ) {
     for _ in 0..JOINT_MOVES {
         let open: Vec<&Examined<'_, 'a>> = examined.iter().filter(|one| plan.is_open(one.at)).collect();
@@ -181,11 +232,11 @@ fn replace_together<'a>(
             lists.insert(None, open);
         }
         let prefixes: Vec<Vec<&Examined<'_, 'a>>> =
-            lists.values().flat_map(|list| prefixes(plan, list, kept_back)).collect();
+            lists.values().flat_map(|list| prefixes(plan, list, &drift.budget)).collect();
         let found = in_parallel(&prefixes, Effort::WhatIf, |prefix| worth_more_than_alone(plan, totals, prefix));
         let best = prefixes.iter().zip(found).filter_map(|(prefix, moved)| Some((prefix, moved?)));
         let rate = best_rate(plan, examined);
-        let best = best.filter(|(_, moved)| is_worth_it(moved, rate));
+        let best = best.filter(|(_, moved)| is_worth_it(moved, rate) && !drift.is_taken_by(moved));
         // Of equals the first, which is the smaller.
         let best = best.reduce(|best, other| match Rate::of(&other.1).cmp(Rate::of(&best.1)) {
             Ordering::Greater => other,
@@ -229,14 +280,19 @@ fn worth_more_than_alone<'a>(plan: &Plan<'_, 'a>, totals: &Totals, prefix: &[&Ex
     moved.savings.is_some_and(|savings| savings > alone).then_some(moved)
 }
 
-fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], kept_back: &Tally<'a>) {
+fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], drift: &LeftToDrift<'a>) {
     let rate = best_rate(plan, examined);
     for one in examined.iter().filter(|one| one.alone.as_ref().is_ok_and(|moved| is_worth_it(moved, rate))) {
-        if one.is_left_to_drift || !plan.is_open(one.at) || plan.admits(kept_back, one.subject, Reason::Underutilized).is_err() {
+        if one.is_left_to(drift)
+            || !plan.is_open(one.at)
+            || plan.admits(&drift.budget, one.subject, Reason::Underutilized).is_err()
+        {
             continue;
         }
         // What others of this round have taken may be what it counted on.
-        if let Ok(moved) = find(plan, totals, &[one.subject]) {
+        if let Ok(moved) = find(plan, totals, &[one.subject])
+            && !drift.is_taken_by(&moved)
+        {
             propose(plan, vec![one.subject], moved);
         }
     }

@@ -44,7 +44,7 @@ impl Moved {
 pub(crate) fn find<'a>(plan: &Plan<'_, 'a>, totals: &Totals, subjects: &[&Subject<'a>]) -> Result<Moved, KeepReason> {
     let moving: Vec<Vec<Arc<Pod>>> = subjects.iter().map(|subject| plan.context.moving(subject)).collect();
     let all: Vec<Arc<Pod>> = moving.iter().flatten().cloned().collect();
-    let mut outcome = plan.simulator.ask(subjects, &all, Destinations::Settled)?;
+    let mut outcome = destinations(plan, subjects, &all)?;
     if outcome.new_claims.is_empty() {
         let savings = saved_by_deleting(subjects);
         totals.approve(subjects, savings.filter(|_| price_of(subjects).is_some()), true)?;
@@ -62,6 +62,24 @@ pub(crate) fn find<'a>(plan: &Plan<'_, 'a>, totals: &Totals, subjects: &[&Subjec
     }
     outcome.new_claims.clone_from(&claims);
     Ok(Moved { action: Action::Replace(claims), outcome, savings, moving })
+}
+
+/// Where the pods would go. Not onto nodes that drift takes next, unless nothing else that is there has room: they would
+/// move twice.
+fn destinations<'a>(
+    plan: &Plan<'_, 'a>,
+    subjects: &[&Subject<'a>],
+    moving: &[Arc<Pod>],
+) -> Result<Outcome, KeepReason> {
+    if plan.policy() == Policy::Best && plan.simulator.has_drifted() {
+        let current = plan.simulator.ask(subjects, moving, Destinations::SettledNotDrifted);
+        if let Ok(outcome) = current
+            && outcome.new_claims.is_empty()
+        {
+            return Ok(outcome);
+        }
+    }
+    plan.simulator.ask(subjects, moving, Destinations::Settled)
 }
 
 /// The claims, narrowed to what is surely cheaper than the nodes.
