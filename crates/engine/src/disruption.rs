@@ -616,6 +616,11 @@ fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerf_model::cluster::{ClaimStatus, NodeClaim, ObjectMeta, ObjectName, Texts};
+    use kerf_model::duration::NillableDuration;
+    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
+    use kerf_model::requirement::Requirements;
+    use kerf_model::resources::ResourceList;
 
     #[test]
     fn a_nomination_lasts_twenty_seconds_and_is_extended_by_the_next() {
@@ -656,5 +661,51 @@ mod tests {
             let until = Timestamp::from_second(seconds).unwrap();
             assert_eq!(disruption.memory().nominations["a"], until, "batches of {batch_max} s");
         }
+    }
+    /// Sheet 08 D7, and §5: who takes over knows how often a node was rebooted.
+    #[test]
+    fn the_reboots_that_stand_on_a_claim_count_after_a_restart() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let mut snapshot = ClusterSnapshot::default();
+        let texts = format!("{},{},soon", at(10), at(20));
+        let claim = NodeClaim {
+            meta: ObjectMeta {
+                name: ObjectName::of_cluster("a"),
+                uid: Arc::from("uid-a"),
+                resource_version: Arc::from("1"),
+                generation: 1,
+                created: at(0),
+                deleting: None,
+                labels: Texts::new(),
+                annotations: Texts::from([(Arc::from(annotation::REBOOTS), Arc::from(texts))]),
+                finalizers: Vec::new(),
+                owners: Vec::new(),
+            },
+            node: NodeSpec {
+                class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
+                requirements: Requirements::new(),
+                taints: Vec::new(),
+                startup_taints: Vec::new(),
+                expire_after: NillableDuration::Never,
+                termination_grace_period: None,
+            },
+            requests: ResourceList::new(),
+            status: ClaimStatus::default(),
+        };
+        snapshot.apply(Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim))));
+        let settings =
+            Settings::new(kerf_lifecycle::Settings::for_classes(Vec::new()), kerf_model::label::LabelRules::core());
+        let facts = Facts {
+            snapshot: &snapshot,
+            types: &BTreeMap::new(),
+            overlays: &Overlays::default(),
+            virtual_pods: &[],
+            settings: &settings,
+            hold: None,
+            now: at(30),
+        };
+        let mut disruption = Disruption::default();
+        disruption.refresh(facts, std::iter::empty());
+        assert_eq!(disruption.memory().reboots, BTreeMap::from([(Arc::from("uid-a"), vec![at(10), at(20)])]));
     }
 }

@@ -29,6 +29,7 @@ use crate::overlays::Overlays;
 use crate::pod_costs::PodCosts;
 use crate::provisioning::{self, Expected, Offers, PodVerdict};
 use crate::settings::Settings;
+use crate::sold_out::SoldOut;
 
 /// Pods that still wait are looked at again this often, though nothing was heard of them.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
@@ -62,6 +63,7 @@ pub struct Engine {
     /// Made anew with every look.
     pod_keys: PodKeys,
     pod_costs: PodCosts,
+    sold_out: SoldOut,
 }
 
 /// What the engine wants done.
@@ -103,6 +105,7 @@ impl Engine {
             is_synced: false,
             pod_keys: PodKeys::default(),
             pod_costs: PodCosts::default(),
+            sold_out: SoldOut::default(),
         }
     }
 
@@ -355,6 +358,7 @@ impl Engine {
     fn take(&mut self, steps: Steps, now: Timestamp, output: &mut Output) {
         self.memory.took(&steps, &self.snapshot, now);
         output.effects.extend(steps.effects.into_iter().filter(|effect| self.outstanding.is_new(effect, now)));
+        output.effects.extend(self.sold_out.tell(&steps.notes, &self.verdicts, &self.snapshot, now));
         output.notes.extend(steps.notes);
     }
 
@@ -487,6 +491,7 @@ fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sold_out;
 
     use kerf_model::cluster::{Condition, Conditions, ObjectMeta, PoolStatus, Texts};
     use kerf_model::label::LabelRules;
@@ -538,5 +543,19 @@ mod tests {
         assert!(wakes(Some(pool(1, 3, yes)), pool(2, 3, yes)), "an edit");
         assert!(wakes(Some(pool(1, 3, no)), pool(1, 3, yes)), "ready from now on");
         assert!(wakes(Some(pool(1, 3, yes)), Change::NodePool(ObjectName::of_cluster("p"), None)));
+    }
+    /// Sheet 08 L5.
+    #[test]
+    fn a_pod_is_told_when_its_claim_is_given_up_for_lack_of_capacity() {
+        let mut engine =
+            Engine::new(Settings::new(kerf_lifecycle::Settings::for_classes(Vec::new()), LabelRules::core()));
+        engine.snapshot.apply(sold_out::tests::pod("w", None));
+        let planned = PodVerdict::Planned { claim: Arc::from("a") };
+        engine.verdicts.insert(ObjectName::new("default", "w"), planned);
+        let mut output = Output::default();
+        let steps = Steps { notes: vec![sold_out::tests::sold_out("a")], ..Steps::default() };
+        engine.take(steps, Timestamp::UNIX_EPOCH, &mut output);
+        let [Effect::Publish(event)] = &output.effects[..] else { panic!("{:?}", output.effects) };
+        assert_eq!((event.reason, &*event.about.target.name.name), ("InsufficientCapacityError", "w"));
     }
 }

@@ -29,6 +29,7 @@ mod pod_costs;
 mod pool_stamp;
 pub mod provisioning;
 mod settings;
+mod sold_out;
 
 pub use engine::{Engine, Output};
 pub use notes::DisruptionNote;

@@ -196,5 +196,29 @@ mod tests {
         assert_eq!(costs.next_due(), Timestamp::from_second(60).ok());
         assert_eq!(costs.write(all(Cost::Leaving), &snapshot, Timestamp::UNIX_EPOCH).len(), 60);
         assert_eq!(costs.next_due(), None);
+        // In the order that they come in: what stays is written last.
+        let drifted_last = names.iter().enumerate().map(|(at, name)| match at {
+            0..20 => cost(name, Cost::Drifted(-2)),
+            20..40 => cost(name, Cost::Normal(-1)),
+            _ => cost(name, Cost::None),
+        });
+        let ours = cluster(names.iter().map(|name| pod(name, name, &[(WRITTEN, "-9"), (OURS, "-9")])));
+        let effects = costs.write(drifted_last.collect(), &ours, Timestamp::UNIX_EPOCH);
+        let last: Vec<_> = shown(&effects)[38..42].to_vec();
+        assert_eq!(last, ["n38 -1", "n39 -1", "n40 -", "n41 -"]);
+        assert_eq!((effects.len(), costs.pending().get("p")), (50, Some(&10)));
+    }
+
+    /// D11: not more often than every minute, and only if something has changed.
+    #[test]
+    fn costs_are_looked_at_every_minute_while_something_changes() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let snapshot = cluster([pod("x", "a", &[])]);
+        let mut costs = PodCosts::default();
+        assert_eq!(costs.next_due(), Some(Timestamp::MIN));
+        costs.write(vec![cost("a", Cost::Normal(-1))], &snapshot, at(0));
+        assert_eq!(costs.next_due(), None);
+        costs.touch();
+        assert_eq!(costs.next_due(), Some(at(60)));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_cloud::{Catalogue, Order, Provider, contract};
-use kerf_cloud_kwok::{INTERRUPTION, KwokClass, KwokProvider, node};
+use kerf_cloud_kwok::{INTERRUPTION, KwokClass, KwokProvider, NodeApi, node};
 use kerf_model::cloud::{InterruptionCause, LaunchError, Launched, TerminateAnswer};
 use kerf_model::cluster::{ClassReadiness, Condition, ConditionStatus, NodeClaim, OfferingName, condition_kind};
 use kerf_model::label::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, LabelRules, TERMINATION_FINALIZER, ZONE};
@@ -365,6 +365,27 @@ fn sick_nodes_are_repaired_as_karpenter_does() {
         "KWOKRebootRequired True .* 30 60 RebootNode",
     ];
     assert_eq!(shown, expected);
+}
+
+/// Sheet 08 L7: a reboot shows as another boot id, and the same order makes the same one.
+#[test]
+fn a_reboot_gives_the_node_the_boot_id_of_its_operation() {
+    let bench = Bench::new(0);
+    let running = bench.launched(on_demand("a"));
+    bench.tend(&running, 0).unwrap();
+    let id = running.status.provider_id.clone().unwrap();
+    let boot_id = || {
+        let node = now_or_never(bench.nodes.get(node::name_in(&id).unwrap())).unwrap().unwrap();
+        node.boot_id.map(|id| id.to_string())
+    };
+    let before = boot_id();
+    for (operation, expected) in [("uid-1-x", "kwok-uid-1-x"), ("uid-1-x", "kwok-uid-1-x"), ("uid-2-y", "kwok-uid-2-y")]
+    {
+        now_or_never(bench.provider.reboot(&id, operation)).unwrap();
+        assert_eq!(boot_id().as_deref(), Some(expected));
+        assert_ne!(boot_id(), before);
+    }
+    assert!(now_or_never(bench.provider.reboot("kwok://nobody", "uid-1-x")).is_err());
 }
 
 /// Who wants to see an interruption labels the Node; it is told as long as the label is there, and launches go elsewhere.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::budget::BudgetNodes;
 use kerf_model::cloud::{Repair, RepairAction};
+use kerf_model::cluster::condition_kind as kind;
 use kerf_model::label::{self, annotation};
 use kerf_model::maintenance::Action as WindowAction;
 use kerf_model::node_pool::PoolSize;
@@ -74,7 +75,11 @@ fn diagnose(
     breaker: &Breaker,
 ) -> Result<Option<Diagnosis>, KeepReason> {
     let Some(node) = subject.node else { return Ok(None) };
-    let rebooted = subject.claim.status.conditions.get("Rebooting").map(|condition| condition.since);
+    // It is being cured: whether that helps is seen when it is over.
+    if subject.is_rebooting() {
+        return Ok(None);
+    }
+    let rebooted = subject.claim.status.conditions.get(kind::REBOOTING).map(|condition| condition.since);
     let diagnosis = match policies.diagnose(node, rebooted, plan.now()) {
         Finding::Healthy => return Ok(None),
         Finding::Tolerated { condition, until } => return Err(KeepReason::Tolerated { condition, until }),
@@ -151,6 +156,10 @@ fn replace<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis: &Diagn
 
 fn replace_static<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis: &Diagnosis) -> Result<(), KeepReason> {
     let (Some(stored), Some(pool)) = (subject.stored, subject.pool()) else { return Err(KeepReason::NoPool) };
+    // Drift does not get as far; here its successor could come from nowhere.
+    if pool.disabled {
+        return Err(KeepReason::PoolDisabled { pool: pool.name.clone() });
+    }
     let state = StaticPool::of(plan, stored, pool);
     state.check_size()?;
     if let Some(why) = terminate_first::of_static(plan, subject, &state, Method::Repair)? {

@@ -166,6 +166,14 @@ fn a_rebooting_node_uses_the_budget_and_a_broken_one_does_not_hold_back_repair()
     assert_eq!(left(&text, Reason::Drifted), Allowance::AtMost(0));
     let text = format!("type small\npool p after=Never budget=10%\n{}node x pool=p rebooting", nodes(9, ""));
     assert_eq!(left(&text, Reason::Unhealthy), Allowance::AtMost(0));
+    // It has lost the label that says that it is initialised, and is one of the ten all the same.
+    let text =
+        format!("type small\npool p after=Never budget=100%\n{}node x pool=p rebooting uninitialized", nodes(9, ""));
+    let round = Fixture::read(&text).decide();
+    assert!(round.budgets.values().all(|using| (using.nodes, using.consuming) == (10, 1)), "{:?}", round.budgets);
+    // A node that both reboots and is not ready is one node.
+    let text = text.replace("rebooting uninitialized", "rebooting uninitialized unready");
+    assert_eq!(left(&text, Reason::Drifted), Allowance::AtMost(9));
 }
 
 #[test]

@@ -273,6 +273,12 @@ fn toggles_of_the_pool_hold_back_what_they_say() {
         )
     };
     check_nodes(&with("disabled", "drifted"), "a pool_disabled");
+    check_nodes(&with("disabled", ""), "a pool_disabled");
+    check_nodes(&with("no-deprovisioning", ""), "a disruption_disabled");
+    check_nodes(&with("", ""), "a go single_node_consolidation");
+    check_nodes("type small\npool p disabled\nnode a pool=p", "a pool_disabled");
+    check_nodes("type small\npool p replicas=1 disabled\nnode a pool=p drifted", "a pool_disabled");
+    check_nodes("type small\npool p no-deprovisioning\nnode a pool=p", "a disruption_disabled");
     check_nodes(&with("no-deprovisioning", "drifted"), "a disruption_disabled");
     check_nodes(&with("no-drift after=Never", "drifted"), "a drift_disabled");
     check_nodes(&with("after=Never", "drifted"), "a go drift");
@@ -289,4 +295,27 @@ fn case_91_do_not_consolidate_holds_back_consolidation_only() {
     };
     check_nodes(&node(""), "a do_not_consolidate");
     check_nodes(&node("drifted"), "a go drift");
+    let busy = |words: &str| format!("{BASE}\nnode a pool=p cpu=4 {words}\npod web on=a cpu=1");
+    check_nodes(&busy("annotation:karpenter.sh/do-not-consolidate=true"), "a do_not_consolidate");
+    check_nodes(&busy("annotation:karpenter.sh/do-not-consolidate=false"), "a go single_node_consolidation");
+}
+
+/// Sheet 03 case 92: the pool that a node was moved to has the budget that counts.
+#[test]
+fn a_node_that_has_moved_to_another_pool_drifts_under_that_pools_budget() {
+    let text = "type small\npool old after=Never budget=100%\npool new after=Never budget=0\nnode a pool=new drifted\nnode b pool=old drifted";
+    check_nodes(text, "a budget_spent\nb go drift");
+}
+
+/// Sheet 08 D2: of several reasons the first in the order of the checks is told.
+#[test]
+fn the_checks_have_an_order() {
+    let words = ["rebooting", "uninitialized", "nominated", "annotation:do-not-disrupt=true", "pool=nowhere"];
+    let told = ["rebooting", "not_initialized", "nominated", "do_not_disrupt", "pool_missing"];
+    for first in 0..words.len() {
+        let text = format!("type small\nnode a {}\npod x on=a cpu=1 protected", words[first..].join(" "));
+        check_nodes(&text, &format!("a {}", told[first]));
+        let marked = text.replace("node a", "node a marked");
+        check_nodes(&marked, "a leaving");
+    }
 }

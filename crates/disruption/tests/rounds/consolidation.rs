@@ -191,7 +191,16 @@ fn case_67_a_destination_inside_its_consolidate_after_is_not_used() {
     };
     check_nodes(&text("after=5m", "1m"), "a no_cheaper\nb not_settled");
     check_nodes(&text("after=5m", "6m").replace("pod-event=6m", ""), "a go single_node_consolidation");
+    check_nodes(&text("after=5m", "4m59s"), "a no_cheaper\nb not_settled");
+    check_nodes(&text("after=5m", "5m"), "a go single_node_consolidation\nb not_settled");
     check_nodes(&text("after=Never", "1m"), "a go single_node_consolidation");
+    // What is launched is no such destination, and drift has no time to lose.
+    let dear = text("after=5m", "1m")
+        .replace("node a pool=p cpu=4", "type large cpu=16 price=0.80\nnode a pool=p type=large cpu=16");
+    let round = Fixture::read(&dear.replace("on=a cpu=1", "on=a cpu=3.5")).decide();
+    assert_eq!(show(&round), "single_node_consolidation replace a -> small\nb not_settled\n");
+    let drifted = text("after=5m", "1m").replace("node a pool=p cpu=4", "node a pool=p cpu=4 drifted");
+    assert_eq!(show(&Fixture::read(&drifted).decide()), "drift delete a\nb not_settled\n");
 }
 
 /// A cheaper node now and a deletion in a minute would be two moves: one is enough.
@@ -267,7 +276,7 @@ fn case_69_rules_between_pods_are_kept() {
     check_nodes(&text("spread:zone:1:app=web"), "a no_cheaper\nb no_cheaper");
     check_nodes(&text(""), "a go single_node_consolidation");
     // A replacement in the same zone keeps the spread.
-    check_nodes(
+    let round = check(
         "type small cpu=4 price=0.10
          type large cpu=16 price=0.80
          pool p
@@ -275,8 +284,10 @@ fn case_69_rules_between_pods_are_kept() {
          pod x on=a cpu=1 label:app=web spread:zone:1:app=web
          node b pool=p cpu=4 zone=b
          pod y on=b cpu=1 label:app=web spread:zone:1:app=web",
-        "a go single_node_consolidation\nb no_cheaper",
+        "single_node_consolidation replace a -> small\nb no_cheaper",
     );
+    let requirements = round.proposals[0].replacements()[0].requirements();
+    assert_eq!(requirements.get(label::ZONE).unwrap().values(), ["a".into()]);
 }
 
 #[test]
@@ -430,6 +441,14 @@ fn case_78_a_balanced_pool_refuses_moves_that_disrupt_more_than_they_save() {
     check_nodes(&text("Balanced"), "a below_score");
     check_nodes(&text("WhenEmptyOrUnderutilized"), "a go single_node_consolidation");
     check_nodes(&text("WhenEmpty"), "a only_when_empty");
+    // The only node of its pool: all that the pool costs, for all that it disrupts. If it costs nothing, nothing is saved.
+    let only = |price: &str| {
+        format!(
+            "type small cpu=4 price={price}\npool p policy=Balanced\nnode a pool=p cpu=4\npod web on=a cpu=1\nnode foreign cpu=8 node-only"
+        )
+    };
+    check_nodes(&only("1"), "a go single_node_consolidation");
+    check_nodes(&only("0"), "a below_score");
 }
 
 /// Case 78: every Balanced pool that a node is taken from must agree, and other pools have no say.

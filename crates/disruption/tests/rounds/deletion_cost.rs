@@ -31,6 +31,11 @@ fn pods_of_nodes_that_go_first_cost_least() {
     let one = text.replace("budget=100%", "budget=1");
     // One goes already, and nothing else may.
     assert_eq!(costs(&one), "gone -2147483648, cheap -, dear -, kept -, old -");
+    // Each within its own budget: none that has drifted, one of the others.
+    let apart = text.replace("budget=100%", "budget=0:Drifted budget=2:Underutilized");
+    assert_eq!(costs(&apart), "gone -2147483648, dear -1, cheap -, kept -, old -");
+    let apart = text.replace("budget=100%", "budget=2:Drifted budget=0:Underutilized");
+    assert_eq!(costs(&apart), "gone -2147483648, old -1, cheap -, dear -, kept -");
     assert!(costs(&text.replace("after=0s", "after=Never")).ends_with("cheap -, dear -, kept -, old -"));
 }
 

@@ -46,6 +46,7 @@ fn check_first(words: &str, other_minutes: u32, is_first: bool) {
 #[test]
 fn urgency_is_the_rank_of_the_priority_and_the_time_waited() {
     for (words, score) in [
+        ("sick:Ready=False/Kubelet/10m", 0.0),
         ("sick:Ready=False/Kubelet/70m", 2.0),
         ("sick:GPU=False/Xid79/5m", 2.0),
         ("sick:GPU=False/ECC/10m", 0.0),
@@ -88,6 +89,34 @@ fn policies_say_when_and_how_a_sick_node_is_repaired() {
     assert_eq!(decide("sick:Ready=False/Kubelet/9m").wake, Some("2026-11-18T12:01:00Z".parse().unwrap()));
 }
 
+/// D4: the tolerated time counts from what was last: the condition, the node, or the end of a reboot.
+#[test]
+fn a_node_that_is_younger_than_its_condition_has_its_time_from_its_creation() {
+    assert_eq!(action("age=9m sick:Ready=False/Kubelet/20m"), "none");
+    assert_eq!(action("age=10m sick:Ready=False/Kubelet/20m"), "replace -");
+    assert_eq!(action("age=1h sick:Ready=False/Kubelet/9m"), "none");
+    assert_eq!(action("age=1h sick:Ready=False/Kubelet/20m rebooting=9m"), "none");
+    assert_eq!(decide("age=9m sick:Ready=False/Kubelet/20m").wake, Some("2026-11-18T12:01:00Z".parse().unwrap()));
+    // Of two that are tolerated, the first that has had enough.
+    let both = decide("sick:Ready=False/Kubelet/9m sick:GPU=False/Xid79/4m30s");
+    assert_eq!(both.wake, Some("2026-11-18T12:00:30Z".parse().unwrap()));
+}
+
+/// D4: of those that replace, the higher priority names the cause, then who has waited longer, then the name.
+#[test]
+fn the_cause_of_a_repair_is_that_of_the_weightiest_policy() {
+    let cause = |words: &str| {
+        let round = decide(words);
+        round.proposals[0].candidates[0].repair.as_ref().unwrap().condition.to_string()
+    };
+    assert_eq!(cause("sick:GPU=False/Xid79/20m sick:Kernel=True/Panic/20m"), "Kernel", "one that reboots names none");
+    assert_eq!(cause("sick:GPU=False/Xid79/20m sick:Ready=False/Kubelet/20m"), "Ready");
+    assert_eq!(cause("sick:Ready=False/Kubelet/2h sick:Kernel=True/Panic/1m"), "Kernel", "40 before 0");
+    assert_eq!(cause("sick:GPU=False/ECC/20m sick:Ready=False/Kubelet/30m"), "Ready", "eligible earlier");
+    assert_eq!(cause("sick:Ready=False/Kubelet/20m sick:GPU=False/ECC/20m"), "GPU", "the smaller name");
+    assert_eq!(action("sick:Kernel=True/NoPanic/9m"), "none", "the pattern says where the reason begins");
+}
+
 /// D7: the shorter of the policy's and the claim's time. The claim's own counted only from a deletion, and a reboot has
 /// none: its drain was not bounded by it.
 #[test]
@@ -121,6 +150,14 @@ fn a_set_of_policies_needs_one_fallback_that_replaces() {
         &|set| set[1].toleration = SignedDuration::from_secs(-1),
         "the repair policy for GPU has a negative duration",
     );
+    check(
+        &|set| set[1].termination_grace_period = Some(SignedDuration::from_secs(-1)),
+        "the repair policy for GPU has a negative duration",
+    );
+    // With a set that cannot be used nothing is repaired; who starts with one is told.
+    let mut fixture = Fixture::read(&with("sick:Ready=False/Kubelet/20m"));
+    fixture.settings.repair_policies.remove(0);
+    assert!(fixture.decide().proposals.is_empty());
 }
 
 /// D5, and the first part of case 84.
@@ -135,6 +172,12 @@ fn case_84_a_pool_with_more_than_a_fifth_of_its_nodes_sick_is_frozen() {
     check_nodes(&text(3, 10), "n0 too_many_unhealthy");
     check_nodes(&text(2, 10), "n0 go repair");
     check_nodes(&text(1, 3), "n0 go repair");
+    // However long, for whatever reason, and whoever made the node.
+    for other in ["sick:Ready=False/Kubelet/1m", "sick:GPU=False/ECC/1m", "sick:Kernel=True/Panic/1m node-only"] {
+        let text = text(1, 8) + &format!("node x pool=p {other}\nnode y pool=p {other}\n");
+        check_nodes(&text, "n0 too_many_unhealthy");
+        check_nodes(&text.replace("x pool=p", "x pool=q"), "n0 go repair");
+    }
     let round = Fixture::read(&text(3, 10)).decide();
     let blocked: Vec<_> = round.events.iter().filter(|event| event.reason == "NodeRepairBlocked").collect();
     let kinds: std::collections::BTreeSet<_> = blocked.iter().map(|event| event.about.kind).collect();
@@ -177,6 +220,42 @@ fn a_sick_node_may_be_left_alone_and_blockers_need_a_deadline() {
     check_nodes(&with(&format!("{sick} annotation:karpenter.sh/do-not-repair=yes")), "a go repair");
     check_nodes(&blocked(&format!("{sick} tgp=5m")), "a go repair");
     check_nodes(&blocked("sick:Kernel=True/Panic/20m"), "a go repair");
+}
+
+/// D2: repair passes over a node that is not initialised, and over what would be asked after that; not over the rest.
+#[test]
+fn repair_passes_over_what_the_sickness_may_be_the_cause_of() {
+    let sick = "sick:Ready=False/Kubelet/20m";
+    check_nodes(&with(&format!("{sick} nominated")), "a nominated");
+    check_nodes(&with(&format!("{sick} nominated uninitialized")), "a go repair");
+    check_nodes(&with(&format!("{sick} rebooting")), "a rebooting");
+    check_nodes(&with(&format!("{sick} rebooting uninitialized")), "a rebooting");
+    check_nodes(&with(&format!("{sick} deleting")), "a leaving");
+    check_nodes(&with(&format!("{sick} under-way")), "a under_way");
+}
+
+/// D1: what is sick goes first. In the reference's way it goes alone, one node in each pass, and nothing else is asked;
+/// here the rest goes on beside it.
+#[test]
+fn repair_comes_first_and_starves_the_rest_only_in_the_references_way() {
+    let text = |settings: &str| {
+        format!(
+            "settings repair {settings}\ntype small\npool p\n{}
+             node s1 pool=p sick:Ready=False/Kubelet/20m
+             node s2 pool=p sick:Ready=False/Kubelet/20m
+             node d pool=p drifted annotation:karpenter.sh/do-not-consolidate=true",
+            OTHERS.replace("pool=p", "pool=p annotation:do-not-disrupt=true") + "node e pool=p\nnode f pool=p"
+        )
+    };
+    let methods = |settings: &str| -> Vec<_> {
+        let round = Fixture::read(&text(settings)).decide();
+        round.proposals.iter().map(show_proposal).collect()
+    };
+    assert_eq!(methods(""), ["repair delete s1", "repair delete s2", "emptiness delete e f", "drift delete d"]);
+    assert_eq!(methods("compatible"), ["repair delete s1"]);
+    let healthy = text("compatible").replace("sick:Ready=False/Kubelet/20m", "annotation:do-not-disrupt=true");
+    let round = Fixture::read(&healthy).decide();
+    assert_eq!(round.proposals.iter().map(show_proposal).collect::<Vec<_>>(), ["emptiness delete e f"]);
 }
 
 /// D7.

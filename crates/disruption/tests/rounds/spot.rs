@@ -1,6 +1,6 @@
 //! Cases 61 and 62: spot for spot.
 
-use crate::fixture::{Fixture, check_nodes};
+use crate::fixture::{Fixture, check, check_nodes};
 
 fn types(count: usize) -> String {
     (0..count).map(|at| format!("type t{at:02} cpu=4 kind=spot price=0.{:03}\n", 100 + at)).collect()
@@ -24,6 +24,7 @@ fn case_61_spot_is_replaced_by_spot_only_with_enough_to_choose_from() {
     check_nodes(&cluster("spot-to-spot", 14, ""), "a too_few_spot_types");
     check_nodes(&cluster("spot-to-spot", 15, ""), "a go single_node_consolidation");
     let options = |text: &str| Fixture::read(text).decide().proposals[0].replacements()[0].options.len();
+    assert_eq!(options(&cluster("spot-to-spot", 15, "")), 15);
     assert_eq!(options(&cluster("spot-to-spot", 20, "")), 15);
     assert_eq!(options(&cluster("spot-to-spot", 25, "require:type~20")), 20);
 }
@@ -50,5 +51,5 @@ fn case_62_several_spot_nodes_become_one_with_fewer_types_to_choose_from() {
     let text = format!(
         "settings spot-to-spot\ntype big1 cpu=12 kind=spot price=0.9\ntype big2 cpu=12 kind=spot price=0.95\ntype own cpu=4 kind=spot price=0.5\npool p\n{nodes}"
     );
-    check_nodes(&text, "a go multi_node_consolidation\nb go multi_node_consolidation\nc go multi_node_consolidation");
+    check(&text, "multi_node_consolidation replace a b c -> big1,big2");
 }

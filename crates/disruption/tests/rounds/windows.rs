@@ -16,6 +16,8 @@ fn case_85_a_window_holds_its_action_back_on_its_nodes_while_it_lasts() {
     check_nodes(&at("10:00:00"), "a maintenance_window\nb go drift");
     check_nodes(&at("16:59:59"), "a maintenance_window\nb go drift");
     check_nodes(&at("17:00:00"), "a go drift\nb go drift");
+    check_nodes(&at("08:59:59"), "a go drift\nb go drift");
+    check_nodes(&at("10:00:00").replace("2026-11-18", "2026-11-21"), "a go drift\nb go drift");
     let round = Fixture::read(&at("10:00:00")).decide();
     assert_eq!(round.wake, Some("2026-11-18T17:00:00Z".parse().unwrap()));
     assert_eq!(
@@ -29,6 +31,26 @@ fn case_86_every_window_must_allow_it() {
     let text = "type small\npool p\nwindow one action=Consolidation at=0_0_*_*_*/1h\nwindow two action=EmptyConsolidation at=0_11_*_*_*/2h\nnode a pool=p";
     check_nodes(text, "a maintenance_window");
     check_nodes(&text.replace("two action=EmptyConsolidation", "two action=Drift"), "a go emptiness");
+    // From 11 to 13 and from 12 to 14: shut until the second has ended too, and never open in between.
+    let at = |time: &str| {
+        format!(
+            "now 2026-11-18T{time}Z\ntype small\npool p\nwindow one action=Consolidation at=0_11_*_*_*/2h\nwindow two action=Consolidation at=0_12_*_*_*/2h\nnode a pool=p"
+        )
+    };
+    for (time, judged) in [
+        ("10:59:59", "go emptiness"),
+        ("11:30:00", "maintenance_window"),
+        ("12:30:00", "maintenance_window"),
+        ("13:30:00", "maintenance_window"),
+        ("14:00:00", "go emptiness"),
+    ] {
+        check_nodes(&at(time), &format!("a {judged}"));
+    }
+    let both = Fixture::read(&at("12:30:00")).decide();
+    assert_eq!(
+        both.verdicts["a"].to_string(),
+        "stays: maintenance window two holds back EmptyConsolidation until 2026-11-18T14:00:00Z"
+    );
 }
 
 #[test]

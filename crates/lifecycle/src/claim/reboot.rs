@@ -192,16 +192,22 @@ fn recover(
             return steps;
         }
     }
-    // After a restart nobody knows when it was issued: not before it was asked for, and emptied.
     let accepted = view.memory.reboot(claim).and_then(|call| call.accepted);
-    let issued = accepted.unwrap_or_else(|| later(later(state.since, grace.unwrap_or_default()), ISSUE_WITHIN));
-    let end = later(issued, RECOVER_WITHIN);
+    let end = later(accepted.unwrap_or_else(|| issued_at_most(claim, state, grace)), RECOVER_WITHIN);
     if view.now >= end {
         steps.merge(fail(draft, RebootFailure::NotRecovered, grace, view));
         return steps;
     }
     steps.look_again(end.min(later(view.now, LOOK_AGAIN)));
     steps
+}
+
+/// After a restart nobody knows when the order was taken: not before it was asked for, and emptied. Without a grace that may
+/// have taken any time; what is sure is since when the node does not count as initialised.
+fn issued_at_most(claim: &NodeClaim, state: &Condition, grace: Option<SignedDuration>) -> Timestamp {
+    let asked = later(later(state.since, grace.unwrap_or_default()), ISSUE_WITHIN);
+    let fenced = claim.status.conditions.get(kind::INITIALIZED).filter(|condition| &*condition.reason == "Rebooting");
+    fenced.map_or(asked, |condition| condition.since.max(asked))
 }
 
 fn is_rebooted(claim: &NodeClaim, node: &Node) -> bool {

@@ -54,7 +54,7 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     // The same node would be made there: it takes the pool's hash, and nothing rolls. Otherwise it keeps the old one, and
     // drift replaces it under the budgets of its new pool.
     if let (Ok(spec), Some(hash)) = (&target.spec, &target.hash)
-        && is_as_made_by(claim, spec)
+        && is_as_made_by(claim, spec, source(owner, view))
     {
         stamp(hash).for_each(|(key, value)| draft.set_annotation(key, value));
     }
@@ -93,15 +93,20 @@ fn admitted<'a>(claim: &NodeClaim, owner: &Owner, wanted: &str, view: View<'a>) 
         return Err(Obstacle::OtherClassKind);
     }
     let spec = target.spec.as_ref().map_err(|_| Obstacle::PoolInvalid)?;
-    let source = view.snapshot.pool(&owner.name).and_then(|pool| pool.spec.as_ref().ok());
-    if [Some(spec), source].into_iter().flatten().any(|pool| pool.size != PoolSize::Dynamic) {
+    if [Some(spec), source(owner, view)].into_iter().flatten().any(|pool| pool.size != PoolSize::Dynamic) {
         return Err(Obstacle::StaticPool);
     }
     Ok(target)
 }
 
-/// Whether the pool would make this claim: what is fixed in a claim, and the template's texts, agree.
-fn is_as_made_by(claim: &NodeClaim, pool: &NodePool) -> bool {
+/// The pool that the claim leaves, if it is still there.
+fn source<'a>(owner: &Owner, view: View<'a>) -> Option<&'a NodePool> {
+    view.snapshot.pool(&owner.name).and_then(|pool| pool.spec.as_ref().ok())
+}
+
+/// Whether the pool would make this claim: what is fixed in a claim, and the template's texts, agree. Which texts of the
+/// claim are of a template, only the pool that made it knows.
+fn is_as_made_by(claim: &NodeClaim, pool: &NodePool, source: Option<&NodePool>) -> bool {
     let (have, want) = (&claim.node, &pool.node);
     let same_set =
         |a: &[Taint], b: &[Taint]| a.iter().all(|taint| b.contains(taint)) && b.iter().all(|taint| a.contains(taint));
@@ -113,6 +118,15 @@ fn is_as_made_by(claim: &NodeClaim, pool: &NodePool) -> bool {
         && have.termination_grace_period == want.termination_grace_period
         && carries(&claim.meta.labels, &pool.labels)
         && carries(&claim.meta.annotations, &pool.annotations)
+        && source.is_none_or(|source| {
+            !has_surplus(&claim.meta.labels, &source.labels, &pool.labels)
+                && !has_surplus(&claim.meta.annotations, &source.annotations, &pool.annotations)
+        })
+}
+
+/// Whether the claim has something of the template that made it, and the other template does not have it.
+fn has_surplus(texts: &Texts, made_by: &Texts, other: &Texts) -> bool {
+    made_by.iter().any(|(key, value)| texts.get(key) == Some(value) && !other.contains_key(key))
 }
 
 pub(crate) fn owner_of(pool: &Arc<str>, uid: &Arc<str>) -> Owner {

@@ -449,6 +449,9 @@ fn a_claim_expires_to_the_second_and_never_when_told_so() {
     check(&World::new(RUNNING).apply("now 23:59").claim("a"), "");
     world.apply(&claim.replace("claim a", "claim a deleting=12:00:30"));
     assert!(!world.claim("a").contains("expired"));
+    // Whose node class is another controller's is not ours to end.
+    let foreign = "claim a id=i-1 created=12:00 expire=30s class-kind=EC2NodeClass launched registered initialized";
+    check(&World::new(foreign).apply("now 13:00").claim("a"), "");
 }
 
 /// Sheet 03 §15.1 and §15.2, case 83.

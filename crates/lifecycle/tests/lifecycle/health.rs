@@ -47,7 +47,7 @@ fn world(sick: usize, all: usize, words: &str) -> World {
 /// Case 55, and 57: budgets and `do-not-disrupt` are not asked.
 #[test]
 fn a_sick_node_goes_at_once_unless_more_than_a_fifth_of_its_pool_is_sick() {
-    let sick = "not-ready created=10:00 annotation.karpenter.sh/do-not-disrupt=true";
+    let sick = "not-ready created=10:00 annotation.karpenter.sh/do-not-disrupt=true annotation.karpenter.sh/do-not-repair=true";
     let blocked = world(3, 10, sick).claim("c0");
     assert!(blocked.contains("event NodeRepairBlocked on node n0"), "{blocked}");
     assert!(blocked.contains("event NodeRepairBlocked on claim c0"), "{blocked}");
@@ -57,6 +57,10 @@ fn a_sick_node_goes_at_once_unless_more_than_a_fifth_of_its_pool_is_sick() {
     for (sick_nodes, all) in [(2, 10), (1, 3)] {
         check(&world(sick_nodes, all, sick).claim("c0"), deadline);
     }
+    // The claim's own grace period is not waited for either, nor is its pool's switch.
+    let mut graceful = world(1, 5, sick);
+    graceful.apply(&format!("claim c0 id=i-0 {RUNNING} pool=p tgp=1h\npool p disabled budget=0"));
+    check(&graceful.claim("c0"), deadline);
 }
 
 /// Case 57: the deadline stands on the claim before it goes; one that is past is kept.

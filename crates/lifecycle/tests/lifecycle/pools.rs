@@ -177,6 +177,14 @@ fn a_static_pool_is_filled_up_to_its_limit_and_never_twice() {
         world.apply(&format!("claim {name} pool=p"));
     }
     check(&world.pool("p"), "");
+    // Sheet 03 case 90: a pool that is disabled stays as large as it is.
+    for replicas in [0, 20] {
+        world.apply(&format!("{POOL} replicas={replicas} disabled cond.Disabled=True"));
+        let steps = world.pool("p");
+        assert!(!steps.contains("claim"), "{replicas}: {steps}");
+    }
+    world.apply(&format!("{POOL} replicas=20"));
+    assert!(world.pool("p").contains("create claim"));
     world.settings.static_capacity = false;
     world.apply(&format!("{POOL} replicas=20"));
     check(&world.pool("p"), "");

@@ -24,6 +24,22 @@ fn a_relabelled_node_takes_its_claim_along_and_nothing_rolls_if_the_pools_agree(
     );
 }
 
+/// A label that only the first pool gives was forgotten, and stayed on the node for ever.
+#[test]
+fn what_only_the_first_pools_template_has_is_a_difference_too() {
+    for (word, value) in [("label", "template-label.team=a"), ("annotation", "template-annotation.team=a")] {
+        let moves = |old: &str, new: &str| {
+            let mut world = world("old", "new", &format!("pool new hash=9 {new}"));
+            world.apply(&format!("pool old {old}\n{CLAIM} pool=old {word}.team=a"));
+            world.claim("a")
+        };
+        assert!(!moves(value, "").contains("nodepool-hash=9"), "{word}");
+        assert!(moves(value, value).contains("nodepool-hash=9"), "{word}");
+        // Somebody's own stays what it is.
+        assert!(moves("", "").contains("nodepool-hash=9"), "{word}");
+    }
+}
+
 #[test]
 fn a_relabelled_claim_moves_its_node_first() {
     let mut world = world("new", "old", "pool new");

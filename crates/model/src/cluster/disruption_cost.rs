@@ -124,6 +124,7 @@ mod tests {
             assert!((cost(annotations, 0, false) - expected).abs() < 1e-6, "{annotations:?}");
         }
         assert_eq!(cost(&[(OTHER, "134217728")], 0, true), 1.0, "with the gate on it is ours");
+        assert_eq!(cost(&[(OWN, "134217728"), (OTHER, "0")], 0, true), 2.0, "a person's own counts always");
         assert_eq!(cost(&[(OTHER, "-2147483648")], 0, false), 1.0, "left over from the gate");
         assert_eq!(cost(&[], 1_000_000_000, false), 10.0);
         assert_eq!(cost(&[], -33_554_432, false), 0.0);

@@ -385,7 +385,7 @@ impl<'t> Line<'t> {
             annotations: Texts::from([(Arc::from("note"), Arc::from("from the pool"))]),
             node: self.node_spec(),
             disruption: Disruption {
-                enabled: true,
+                enabled: !self.has("no-deprovisioning"),
                 policy: ConsolidationPolicy::WhenEmpty,
                 consolidate_after: NillableDuration::Never,
                 consolidation_enabled: true,

@@ -73,6 +73,14 @@ fn pods_whose_budget_is_spent_for_now_get_their_place_with_the_others() {
     );
 }
 
+/// Sheet 03, case 90: a pool that gives up no nodes still gets new ones, and one that is disabled gets none.
+#[test]
+fn a_pool_without_deprovisioning_is_launched_from_and_a_disabled_one_is_not() {
+    check("type small\npool p no-deprovisioning\npod a cpu=1", "new p [small]: a");
+    check("type small\npool p disabled\npod a cpu=1", "none a: no_pools");
+    check("type small\npool p disabled weight=10\npool q\npod a cpu=1", "new q [small]: a");
+}
+
 /// Sheet 02, case 94.
 #[test]
 fn a_pod_that_asks_for_devices_is_refused_and_not_guessed_at() {

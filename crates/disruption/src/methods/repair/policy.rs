@@ -112,7 +112,7 @@ impl Policies {
         self.compiled.iter().any(|own| is_of(&own.policy, &condition.kind, condition.status))
     }
 
-    /// `rebooted` is when the last reboot ended or began: the toleration starts anew.
+    /// `rebooted` is when the last reboot ended: the toleration starts anew.
     pub(crate) fn diagnose(&self, node: &Node, rebooted: Option<Timestamp>, now: Timestamp) -> Finding {
         let mut verdict: Option<Merged> = None;
         let mut waiting: Option<(Timestamp, Arc<str>)> = None;
