@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{
-    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Reason, Rollout, Round, Verdict, View, Withdrawn, decide, validate_all,
+    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Reason, Rollout, Round, Verdict, View, Withdrawn,
+    decide, validate_all,
 };
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::change::{Change, Input};

@@ -318,8 +318,8 @@ fn nothing_is_moved_onto_a_node_that_drift_takes_next() {
     // Two rooms for u: the one that stays is taken.
     let roomy = text("budget=100%").replace("pod v on=v cpu=4", "pod v on=v cpu=1");
     check_nodes(&roomy, "d go drift\nu go single_node_consolidation");
-    let blocked = text("budget=0:Drifted budget=100%:Underutilized,Empty");
-    check_nodes(&blocked, "d budget_spent\nu go single_node_consolidation");
+    let stays = text("budget=100%").replace("pod d on=d cpu=2", "pod d on=d cpu=2 protected");
+    check_nodes(&stays, "d protected_pod\nu go single_node_consolidation");
 }
 
 /// A budget of one node is taken in turns.

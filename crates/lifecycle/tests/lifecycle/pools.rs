@@ -203,8 +203,7 @@ fn a_claim_of_a_static_pool_carries_a_value_for_every_label_that_the_pool_requir
 fn a_roll_out_stands_on_its_pool() {
     let mut world = world(POOL);
     world.marks.set_rollout("p".into(), "v1 00 1 0".into());
-    check(&world.pool("p"), "patch pool p: kerf.sh/rollout=v1 00 1 0");
-    world.apply(&format!("{POOL} annotation:kerf.sh/rollout=v1_00_1_0"));
+    check(&world.pool("p"), "patch pool p: @kerf.sh/rollout=v1 00 1 0");
 }
 
 /// Seen with terminate-first at the pool's limit: who waited for the end of a claim, by name, found its successor.
