@@ -11,8 +11,8 @@
 
 mod events;
 mod record;
+mod resume;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +32,7 @@ use crate::overlays::Overlays;
 use crate::pool_stamp::pool_stamp;
 
 pub use record::{Record, Replaces};
+use resume::TakenUp;
 
 /// An approved disruption under way.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub struct Command {
     pub replacements: Vec<Replacement>,
     pub started: Timestamp,
     pub phase: Phase,
+    /// If another process began it, and it was not asked yet whether it may go on.
+    taken_up: Option<TakenUp>,
 }
 
 /// A claim that goes.
@@ -108,6 +111,12 @@ pub enum Failure {
     NotMarkedInTime,
     /// The process that decided it is gone, and it had not come far enough to be taken up.
     Interrupted,
+    /// The process that decided it is gone, and the cluster is another by now.
+    Overtaken {
+        claim: Arc<str>,
+        /// The reason to stay, as it is told.
+        why: String,
+    },
 }
 
 /// How a command ended.
@@ -126,6 +135,8 @@ pub struct Advance {
     pub wake: Option<Timestamp>,
     /// The phase is another: what was just decided has to be written.
     pub is_moved: bool,
+    /// It goes on when it has been asked whether it may: [`Command::heard`].
+    pub is_in_doubt: bool,
 }
 
 /// Of the reference: so much per node that is being disrupted, within these bounds (sheet 03 §11).
@@ -178,46 +189,7 @@ impl Command {
             replacements,
             started: whole_seconds(now),
             phase: Phase::Marking,
-        }
-    }
-
-    /// All commands that the claims tell of.
-    pub fn resume(snapshot: &ClusterSnapshot) -> Vec<Self> {
-        let mut commands: BTreeMap<ProposalId, Self> = BTreeMap::new();
-        for claim in snapshot.claims() {
-            let Some(Ok(record)) = claim.meta.annotation(annotation::COMMAND).map(str::parse::<Record>) else {
-                continue;
-            };
-            let going = Going {
-                claim: Target::from(&claim.meta),
-                pool: Arc::from(claim.pool().unwrap_or_default()),
-                repair: record.repair.clone(),
-            };
-            let command = commands.entry(record.id.clone()).or_insert_with(|| Self::of_record(record, snapshot));
-            command.candidates.push(going);
-        }
-        commands.into_values().collect()
-    }
-
-    fn of_record(record: Record, snapshot: &ClusterSnapshot) -> Self {
-        let replacement = |name: Arc<str>| {
-            let is_seen = snapshot.claim(&name).is_some();
-            Replacement { name, order: None, asked: None, is_seen, is_ready: false }
-        };
-        let replacements: Vec<_> = record.replacements.into_iter().map(replacement).collect();
-        // Replacements are made only when all marks are seen. Before that the others of the set may be unmarked: a pure
-        // deletion goes on with those that are marked, anything else is decided anew.
-        let is_whole = replacements.is_empty() || replacements.iter().any(|replacement| replacement.is_seen);
-        Self {
-            id: record.id,
-            method: record.method,
-            reason: record.reason,
-            decision: record.decision,
-            policy: record.policy,
-            candidates: Vec::new(),
-            replacements,
-            started: record.started,
-            phase: if is_whole { Phase::Marking } else { Phase::RollingBack(Failure::Interrupted) },
+            taken_up: None,
         }
     }
 
@@ -239,7 +211,11 @@ impl Command {
             Phase::Marking => {
                 let is_done = |claim: &&NodeClaim| is_marked(claim, &self.record_of(claim), snapshot);
                 if staying.iter().all(is_done) {
-                    self.phase = Phase::Replacing;
+                    // Nothing new comes to its nodes any more: what is said of them now will be true.
+                    match self.is_in_doubt(now) {
+                        true => advance.is_in_doubt = true,
+                        false => self.phase = Phase::Replacing,
+                    }
                 } else if now >= deadline {
                     self.phase = Phase::RollingBack(Failure::NotMarkedInTime);
                 } else {
@@ -564,6 +540,7 @@ impl Failure {
             Self::NotReadyInTime { .. } => "not_ready_in_time",
             Self::NotMarkedInTime => "not_marked_in_time",
             Self::Interrupted => "interrupted",
+            Self::Overtaken { .. } => "overtaken",
         }
     }
 }
@@ -575,7 +552,8 @@ impl fmt::Display for Failure {
             Self::ReplacementRefused { name, message } => write!(f, "its replacement {name} was refused: {message}"),
             Self::NotReadyInTime { names } => write!(f, "not ready in time: {}", names.join(", ")),
             Self::NotMarkedInTime => f.write_str("it could not be marked in time"),
-            Self::Interrupted => f.write_str("the decision was lost before its replacements were made"),
+            Self::Interrupted => f.write_str("the decision was lost before it had come far enough to be taken up"),
+            Self::Overtaken { claim, why } => write!(f, "it was decided a while ago, and by now {claim} {why}"),
         }
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{
-    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Round, Verdict, View, Withdrawn, decide, validate_all,
+    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Round, Verdict, View, Withdrawn, decide, overtaken,
+    validate_all,
 };
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::change::{Change, Input};
@@ -286,6 +287,12 @@ impl Disruption {
                 self.ended(command, outcome, facts.now, done);
                 return false;
             }
+            // The first lists may not show yet what is to be asked.
+            if step.is_in_doubt && self.patience.is_over() {
+                let staying: Vec<_> = command.staying(facts.snapshot).map(|claim| claim.name().clone()).collect();
+                command.heard(&overtaken(&staying, command.method, &view(facts, &self.memory)));
+                continue;
+            }
             if !step.is_moved {
                 if let Some(at) = step.wake {
                     self.wake_commands(at);
@@ -357,9 +364,14 @@ impl Disruption {
         self.looked_at = Some(facts.now);
         self.has_looked = true;
         self.is_changed = false;
+        let was_patient = !self.patience.is_over();
         self.patience.pass(facts.now);
         if self.patience.is_over() {
             self.collect_orphans(facts, done);
+            if was_patient {
+                // Commands that were taken up are asked now whether they may go on.
+                self.wake_commands(facts.now);
+            }
         }
         let mut round = decide(&view(facts, &self.memory));
         let events = std::mem::take(&mut round.events);

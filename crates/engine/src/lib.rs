@@ -34,3 +34,6 @@ pub use engine::{Engine, Output};
 pub use notes::DisruptionNote;
 pub use provisioning::PodVerdict;
 pub use settings::Settings;
+
+#[cfg(test)]
+mod tests;

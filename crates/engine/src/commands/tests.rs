@@ -2,8 +2,9 @@
 
 use super::*;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use kerf_disruption::KeepReason;
 use kerf_model::change::Change;
 use kerf_model::cluster::{
     ClaimStatus, Condition, ConditionStatus, Conditions, DoNotDisrupt, Node, ObjectMeta, ObjectName, Pod, PodPhase,
@@ -53,6 +54,7 @@ fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
         replacements: replacements.iter().map(replacement).collect(),
         started: at(0),
         phase: Phase::Marking,
+        taken_up: None,
     }
 }
 
@@ -477,6 +479,61 @@ fn a_pure_deletion_goes_on_with_the_nodes_that_were_marked() {
     bed.claim("b", |claim| claim.meta.annotations.clear());
     bed.restart();
     assert_eq!(bed.look(), "delete a");
+}
+
+/// The record is the first of three writes: a pod may have come between it and the taint.
+#[test]
+fn a_pure_deletion_none_of_whose_nodes_was_fully_marked_is_rolled_back() {
+    let mut bed = Bed::new(&[]);
+    bed.marked();
+    bed.node("a", false);
+    bed.claim("b", |claim| claim.status.conditions = Conditions::default());
+    bed.restart();
+    assert_eq!(bed.look(), "rolled back: interrupted");
+}
+
+#[test]
+fn a_replacement_whose_nodes_lost_their_marks_is_asked_once_more_and_stands_or_falls_as_a_whole() {
+    let doubtful = || {
+        let mut bed = Bed::new(&["x"]);
+        bed.marked();
+        bed.look();
+        bed.ready("x");
+        bed.node("a", false);
+        bed.restart();
+        assert_eq!(bed.look(), "", "the marks come first");
+        bed.marked();
+        assert_eq!(bed.look(), "", "and then the question");
+        bed
+    };
+    let mut bed = doubtful();
+    bed.command.heard(&BTreeMap::new());
+    assert_eq!(bed.look(), "delete a, delete b");
+    let mut bed = doubtful();
+    bed.command.heard(&[(Arc::from("b"), KeepReason::DoNotConsolidate)].into());
+    assert_eq!(bed.look(), "delete x");
+    bed.gone("x");
+    assert_eq!(bed.look(), "rolled back: overtaken");
+}
+
+#[test]
+fn a_replacement_that_was_decided_a_while_ago_is_asked_once_more_by_a_new_process_only() {
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    bed.look();
+    bed.ready("x");
+    bed.now = at(181);
+    bed.restart();
+    assert_eq!(bed.look(), "");
+    bed.deleting("a");
+    bed.restart();
+    assert_eq!(bed.look(), "delete b", "they had been allowed to go");
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    bed.look();
+    bed.ready("x");
+    bed.now = at(181);
+    assert_eq!(bed.look(), "delete a, delete b");
 }
 
 /// A create that was on its way when the process died arrives after the roll-back.

@@ -1,0 +1,55 @@
+//! The main loop over some time: what is asked for, how often, and when.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use kerf_model::cluster::DoNotDisrupt;
+
+mod bed;
+
+use bed::{Bed, mark, write_record};
+
+/// The first of three writes had landed when the process died, and the scheduler bound a protected pod to the node that
+/// had no taint yet.
+#[test]
+fn a_deletion_whose_node_was_never_out_of_reach_is_not_taken_up() {
+    let mut bed = Bed::new();
+    let started = bed.now - SignedDuration::from_secs(20);
+    bed.node_with("a", |claim, _| write_record(claim, started));
+    bed.node_with("b", |claim, node| mark(claim, node, started));
+    bed.pod("w", Some("a"), |pod| pod.do_not_disrupt = DoNotDisrupt::Always);
+    assert_eq!(bed.start(), ["delete b"]);
+    assert_eq!(bed.run(60), [""; 0]);
+    assert_eq!(bed.verdict("a"), "protected_pod");
+    assert!(!bed.is_tainted("a"));
+    let claim = bed.engine.snapshot().claim("a").unwrap();
+    assert!(claim.meta.annotations.is_empty(), "{:?}", claim.meta.annotations);
+}
+
+/// A process that comes hours later finds nodes that are marked from top to bottom, and a cluster that is another.
+#[test]
+fn a_deletion_that_was_decided_long_ago_is_asked_once_more_whether_it_may_go_on() {
+    let mut bed = Bed::new();
+    let started = bed.now - SignedDuration::from_hours(2);
+    bed.node_with("a", |claim, node| mark(claim, node, started));
+    bed.node_with("b", |claim, node| mark(claim, node, started));
+    bed.pod("w", Some("a"), |pod| pod.do_not_disrupt = DoNotDisrupt::Always);
+    assert_eq!(bed.start(), [""; 0], "its lists may be old");
+    let mut asked = bed.run(30);
+    asked.sort();
+    assert_eq!(asked, ["delete b", "untaint a"]);
+    assert_eq!(bed.verdict("a"), "protected_pod");
+}
+
+#[test]
+fn a_deletion_that_has_begun_goes_on_however_old_it_is() {
+    let mut bed = Bed::new();
+    let (now, started) = (bed.now, bed.now - SignedDuration::from_hours(2));
+    bed.node_with("a", |claim, node| mark(claim, node, started));
+    bed.node_with("b", |claim, node| {
+        mark(claim, node, started);
+        claim.meta.deleting = Some(now);
+        claim.meta.finalizers = vec![Arc::from("karpenter.sh/termination")];
+    });
+    assert_eq!(bed.start(), ["delete a"]);
+}
