@@ -65,7 +65,11 @@ pub struct Replacement {
     pub name: Arc<str>,
     /// As it is to be made; a process that took the command up does not know it any more.
     order: Option<Box<NewClaim>>,
+    /// When it was asked for last, if that may still come to something.
     asked: Option<Timestamp>,
+    /// How often it could not be created, and when it is asked for again.
+    refusals: u32,
+    repeat_at: Option<Timestamp>,
     /// Once it was there, its absence means that it is gone.
     is_seen: bool,
     /// For good: what happens to the node later is no reason to wait again.
@@ -148,6 +152,8 @@ const MOST_TIME: SignedDuration = SignedDuration::from_hours(1);
 const PROVES_ITSELF: SignedDuration = SignedDuration::from_secs(3);
 /// A claim that is not seen by then was not created, and is asked for again.
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(10);
+/// A creation that failed is asked for again after this, at first.
+const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long commands may take until their replacements are ready, by how many nodes wait for that at once.
 pub fn time_limit(nodes: usize) -> SignedDuration {
@@ -172,7 +178,7 @@ impl Command {
             annotations.insert(Arc::from(annotation::REPLACES), Arc::from(replaces.to_string()));
             let order = planned.to_new_claim(name.clone(), annotations);
             let order = Some(Box::new(NewClaim { replaces_for: Some(proposal.reason), ..order }));
-            replacements.push(Replacement { name, order, asked: None, is_seen: false, is_ready: false });
+            replacements.push(Replacement::new(name, order));
         }
         let going = |candidate: &kerf_disruption::Candidate| Going {
             claim: candidate.claim.clone(),
@@ -283,13 +289,16 @@ impl Command {
                 }
                 None => match &replacement.order {
                     Some(order) if !replacement.is_seen => {
-                        let repeat_at = replacement.asked.map(|asked| later(asked, LOST_AFTER));
-                        if repeat_at.is_none_or(|at| now >= at) {
-                            replacement.asked = Some(now);
-                            advance.effects.push(Effect::CreateClaim(order.clone()));
-                        }
-                        let asked = replacement.asked.unwrap_or(now);
-                        advance.look_again(later(asked, LOST_AFTER));
+                        let repeat_at = match replacement.repeat_at {
+                            Some(at) if now < at => at,
+                            Some(_) | None => {
+                                replacement.asked = Some(now);
+                                advance.effects.push(Effect::CreateClaim(order.clone()));
+                                later(now, LOST_AFTER)
+                            }
+                        };
+                        replacement.repeat_at = Some(repeat_at);
+                        advance.look_again(repeat_at);
                     }
                     Some(_) | None => return Err(Failure::ReplacementGone { name: replacement.name.clone() }),
                 },
@@ -382,10 +391,12 @@ impl Command {
         }
     }
 
-    /// The creation may be asked for again at once.
-    pub fn create_failed(&mut self, name: &str) {
+    /// The creation may be asked for again soon, and ever later: what refuses it may do so for minutes.
+    pub fn create_failed(&mut self, name: &str, now: Timestamp) {
         for replacement in self.replacements.iter_mut().filter(|replacement| &*replacement.name == name) {
             replacement.asked = None;
+            replacement.repeat_at = Some(later(now, retry_after(replacement.refusals)));
+            replacement.refusals = replacement.refusals.saturating_add(1);
         }
     }
 
@@ -466,6 +477,18 @@ pub fn is_joining(claim: &NodeClaim) -> bool {
 
 fn hosts_nothing(claim: &NodeClaim, snapshot: &ClusterSnapshot) -> bool {
     !snapshot.nodes_of(claim).flat_map(|node| snapshot.pods_on(node.name())).any(|pod| pod.is_reschedulable())
+}
+
+/// One second, two, four, and no more than what is lost is waited for.
+fn retry_after(refusals: u32) -> SignedDuration {
+    let factor = 1_i32.checked_shl(refusals).unwrap_or(i32::MAX);
+    RETRY_AFTER.checked_mul(factor).unwrap_or(LOST_AFTER).clamp(RETRY_AFTER, LOST_AFTER)
+}
+
+impl Replacement {
+    fn new(name: Arc<str>, order: Option<Box<NewClaim>>) -> Self {
+        Self { name, order, asked: None, refusals: 0, repeat_at: None, is_seen: false, is_ready: false }
+    }
 }
 
 impl Going {

@@ -23,6 +23,7 @@ use kerf_scheduling::Host;
 
 use crate::commands::{Command, Decision, Outcome, Phase, is_joining, orphans, time_limit};
 use crate::notes::DisruptionNote;
+use crate::outstanding::retry_after;
 use crate::overlays::Overlays;
 use crate::patience::Patience;
 use crate::settings::Settings;
@@ -128,13 +129,13 @@ impl Disruption {
     }
 
     /// Takes in what the engine hears, before the snapshot does.
-    pub fn hear(&mut self, input: &Input, before: &ClusterSnapshot) {
+    pub fn hear(&mut self, input: &Input, before: &ClusterSnapshot, now: Timestamp) {
         match input {
             Input::Change(change) => {
                 self.is_changed |= is_relevant(change, before);
-                if let Change::NodeClaim(name, now) = change {
+                if let Change::NodeClaim(name, after) = change {
                     self.are_commands_touched |= self.commands.iter().any(|command| command.concerns(&name.name));
-                    if now.is_none() {
+                    if after.is_none() {
                         self.memory.rebalance.remove(&name.name);
                     }
                 }
@@ -152,17 +153,23 @@ impl Disruption {
             }
             Input::WriteFailed { effect, error } => {
                 if let Effect::CreateClaim(claim) = &**effect {
+                    self.are_commands_touched = true;
                     for command in &mut self.commands {
                         match error {
                             WriteError::Invalid { message } => command.refused(&claim.name, message),
                             WriteError::Conflict
                             | WriteError::NotFound
                             | WriteError::BudgetRefused { .. }
-                            | WriteError::Unavailable { .. } => command.create_failed(&claim.name),
+                            | WriteError::Unavailable { .. } => command.create_failed(&claim.name, now),
                         }
                     }
                 }
-                self.are_commands_touched = true;
+                // Asked for again when it may be sent again.
+                if let Effect::DeleteClaim(target) = &**effect
+                    && self.commands.iter().any(|command| command.concerns(&target.name.name))
+                {
+                    self.wake_commands(later(now, retry_after(error)));
+                }
             }
             Input::Catalogue(_) => self.is_changed = true,
             Input::Synced

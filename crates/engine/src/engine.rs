@@ -188,7 +188,7 @@ impl Engine {
     fn hear(&mut self, input: Input, now: Timestamp) {
         self.memory.hear(&input, &self.snapshot, now);
         self.agenda.hear(&input, &self.snapshot);
-        self.disruption.hear(&input, &self.snapshot);
+        self.disruption.hear(&input, &self.snapshot, now);
         match input {
             Input::Change(change) => {
                 self.see(&change, now);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use kerf_model::change::Input;
 use kerf_model::cluster::DoNotDisrupt;
+use kerf_model::effect::{Effect, WriteError};
 
 mod bed;
 
@@ -52,4 +54,39 @@ fn a_deletion_that_has_begun_goes_on_however_old_it_is() {
         claim.meta.finalizers = vec![Arc::from("karpenter.sh/termination")];
     });
     assert_eq!(bed.start(), ["delete a"]);
+}
+
+/// A deletion that the API server forbade was asked for again with every answer, for ever.
+#[test]
+fn a_deletion_that_is_refused_is_not_repeated_at_once() {
+    let mut bed = Bed::new();
+    bed.refused.insert("a".to_owned());
+    let now = bed.now;
+    bed.node_with("a", |claim, node| mark(claim, node, now));
+    assert_eq!(bed.start(), ["delete a"]);
+    let output = bed.hear([]);
+    for _ in 0..50 {
+        let effect = Box::new(Effect::DeleteClaim(bed.target("a")));
+        let error = WriteError::Invalid { message: "forbidden".to_owned() };
+        let again = bed.hear([Input::WriteFailed { effect, error }]);
+        assert_eq!(bed.carry_out(again), [""; 0]);
+    }
+    assert!(output.wake.is_some_and(|at| at <= now + SignedDuration::from_secs(10)));
+    let asked = bed.run(60);
+    assert!((4..=6).contains(&asked.len()), "{asked:?}: it is still to go");
+    bed.refused.clear();
+    assert_eq!(bed.run(20), ["delete a"]);
+}
+
+#[test]
+fn a_deletion_that_a_busy_server_did_not_do_is_repeated_after_a_second() {
+    let mut bed = Bed::new();
+    let now = bed.now;
+    bed.node_with("a", |claim, node| mark(claim, node, now));
+    let output = bed.hear([Input::Synced]);
+    let asked = output.effects.into_iter().find(|effect| matches!(effect, Effect::DeleteClaim(_))).unwrap();
+    let error = WriteError::Unavailable { message: "busy".to_owned() };
+    let output = bed.hear([Input::WriteFailed { effect: Box::new(asked), error }]);
+    assert_eq!(bed.carry_out(output), [""; 0]);
+    assert_eq!(bed.run(2), ["delete a"]);
 }

@@ -58,7 +58,7 @@ impl Command {
     fn of_record(record: Record, snapshot: &ClusterSnapshot) -> Self {
         let replacement = |name: Arc<str>| {
             let is_seen = snapshot.claim(&name).is_some();
-            Replacement { name, order: None, asked: None, is_seen, is_ready: false }
+            Replacement { is_seen, ..Replacement::new(name, None) }
         };
         Self {
             id: record.id,

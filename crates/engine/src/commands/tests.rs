@@ -37,13 +37,7 @@ fn target(name: &str) -> Target {
 fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
     let repair = bound.map(|bound| Repair { condition: Arc::from("Ready"), bound: Some(bound) });
     let going = |name: &str| Going { claim: target(name), pool: Arc::from("p"), repair: repair.clone() };
-    let replacement = |name: &&str| Replacement {
-        name: Arc::from(*name),
-        order: Some(Box::new(order(name))),
-        asked: None,
-        is_seen: false,
-        is_ready: false,
-    };
+    let replacement = |name: &&str| Replacement::new(Arc::from(*name), Some(Box::new(order(name))));
     Command {
         id: ProposalId::from("c1"),
         method: Method::Drift,
@@ -326,8 +320,27 @@ fn a_replacement_that_is_not_seen_is_asked_for_again_and_not_given_up() {
     assert_eq!(bed.look(), "");
     bed.now = at(10);
     assert_eq!(bed.look(), "create x");
-    bed.command.create_failed("x");
+    bed.command.create_failed("x", bed.now);
+    bed.now = at(11);
     assert_eq!(bed.look(), "create x", "a refusal need not be waited for");
+}
+
+/// A webhook that was down had one creation after the other to refuse, as fast as it could answer.
+#[test]
+fn a_creation_that_fails_is_repeated_after_a_second_and_then_ever_later() {
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    let mut created = Vec::new();
+    for tenth in 0..400 {
+        bed.now = at(0) + SignedDuration::from_millis(tenth * 100);
+        for _ in 0..50 {
+            if bed.look() == "create x" {
+                created.push(tenth / 10);
+                bed.command.create_failed("x", bed.now);
+            }
+        }
+    }
+    assert_eq!(created, [0, 1, 3, 7, 15, 25, 35]);
 }
 
 /// Case 41.

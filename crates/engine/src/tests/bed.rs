@@ -12,7 +12,7 @@ use kerf_model::cluster::{
     ObjectMeta, ObjectName, Offering, Overhead, Pod, PodPhase, PoolStatus, StoredPool, Texts, condition_kind as kind,
 };
 use kerf_model::duration::NillableDuration;
-use kerf_model::effect::{Effect, MetaPatch, WriteError};
+use kerf_model::effect::{Effect, MetaPatch, Target, WriteError};
 use kerf_model::label::{self, LabelRules, annotation, capacity_type};
 use kerf_model::node_pool::{ClassKind, ConsolidationPolicy, Disruption, NodeClassRef, NodePool, NodeSpec, PoolSize};
 use kerf_model::price::Price;
@@ -253,6 +253,10 @@ impl Bed {
         };
         edit(&mut pod);
         self.see(Change::Pod(name, Some(Arc::new(pod))))
+    }
+
+    pub fn target(&self, claim: &str) -> Target {
+        Target::from(&self.engine.snapshot().claim(claim).unwrap().meta)
     }
 
     pub fn is_tainted(&self, node: &str) -> bool {
