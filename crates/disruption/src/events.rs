@@ -141,6 +141,7 @@ fn telling(reason: &KeepReason) -> Telling {
         | KeepReason::NotRegistered
         | KeepReason::NotInitialized
         | KeepReason::Nominated { .. }
+        | KeepReason::NotMarked { .. }
         | KeepReason::DoNotDisrupt { .. }
         | KeepReason::DoNotRepair
         | KeepReason::ProtectedPod { .. }

@@ -35,6 +35,7 @@ mod round;
 mod settings;
 mod statics;
 mod subject;
+mod unmarked;
 mod validate;
 mod verdict;
 mod view;
@@ -50,6 +51,7 @@ pub use proposal::{Action, Candidate, LandsOn, Method, Proposal, ProposalId, Ter
 pub use reason::{KeepReason, ReasonText};
 pub use round::{BudgetUse, Round, ScoredMove, Work};
 pub use settings::{Floor, Gates, InvalidWaves, Ledger, Policy, RebalanceAction, Settings, Waves};
+pub use unmarked::Unmarked;
 pub use validate::{Approved, Objection, ObjectionKind, Withdrawn, validate, validate_all};
 pub use verdict::Verdict;
 pub use view::View;

@@ -46,6 +46,8 @@ pub struct Command {
     pub replacements: Vec<Replacement>,
     pub started: Timestamp,
     pub phase: Phase,
+    /// How many nodes were not marked when one was marked last, and since when it is so.
+    marking: Option<(usize, Timestamp)>,
     /// If another process began it, and it was not asked yet whether it may go on.
     taken_up: Option<TakenUp>,
 }
@@ -139,6 +141,8 @@ pub struct Advance {
     pub wake: Option<Timestamp>,
     /// The phase is another: what was just decided has to be written.
     pub is_moved: bool,
+    /// Claims that could not be marked. It goes on without them, or not at all.
+    pub unmarked: Vec<Arc<str>>,
     /// It goes on when it has been asked whether it may: [`Command::heard`].
     pub is_in_doubt: bool,
 }
@@ -150,6 +154,8 @@ const MOST_TIME: SignedDuration = SignedDuration::from_hours(1);
 /// A replacement is ready for pods this long after its node is initialised: what runs on every node comes up too, and
 /// whoever watches sees both nodes before the old one goes.
 const PROVES_ITSELF: SignedDuration = SignedDuration::from_secs(3);
+/// Longer than the server is busy, and than a webhook takes that comes back.
+const MARKED_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 /// A claim that is not seen by then was not created, and is asked for again.
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(10);
 /// A creation that failed is asked for again after this, at first.
@@ -195,6 +201,7 @@ impl Command {
             replacements,
             started: whole_seconds(now),
             phase: Phase::Marking,
+            marking: None,
             taken_up: None,
         }
     }
@@ -215,17 +222,22 @@ impl Command {
         let deadline = self.started.checked_add(limit).unwrap_or(Timestamp::MAX);
         match self.phase.clone() {
             Phase::Marking => {
-                let is_done = |claim: &&NodeClaim| is_marked(claim, &self.record_of(claim), snapshot);
-                if staying.iter().all(is_done) {
+                let is_open = |claim: &&&NodeClaim| !is_marked(claim, &self.record_of(claim), snapshot);
+                let unmarked: Vec<_> = staying.iter().filter(is_open).map(|claim| claim.name().clone()).collect();
+                let end = self.marking_ends(unmarked.len(), now).min(deadline);
+                if !unmarked.is_empty() && now < end {
+                    advance.wake = Some(end);
+                } else if !unmarked.is_empty() && (unmarked.len() == staying.len() || !self.replacements.is_empty()) {
+                    self.phase = Phase::RollingBack(Failure::NotMarkedInTime);
+                    advance.unmarked = unmarked;
+                } else {
+                    self.candidates.retain(|going| !unmarked.contains(&going.claim.name.name));
+                    advance.unmarked = unmarked;
                     // Nothing new comes to its nodes any more: what is said of them now will be true.
                     match self.is_in_doubt(now) {
                         true => advance.is_in_doubt = true,
                         false => self.phase = Phase::Replacing,
                     }
-                } else if now >= deadline {
-                    self.phase = Phase::RollingBack(Failure::NotMarkedInTime);
-                } else {
-                    advance.wake = Some(deadline);
                 }
             }
             Phase::Replacing => match self.replace(snapshot, now, &mut advance) {
@@ -266,6 +278,19 @@ impl Command {
         }
         advance.is_moved = self.phase != before;
         advance
+    }
+
+    /// Until when marks are waited for: of a deletion those that can be marked do not wait for long for the others, unless
+    /// there are more of them with every look (sheet 03 §11). A replacement stands or falls as a whole.
+    fn marking_ends(&mut self, unmarked: usize, now: Timestamp) -> Timestamp {
+        if !self.replacements.is_empty() {
+            return Timestamp::MAX;
+        }
+        let (_, since) = *match &mut self.marking {
+            Some(known) if known.0 <= unmarked => known,
+            marking => marking.insert((unmarked, now)),
+        };
+        later(since, MARKED_WITHIN)
     }
 
     /// Asks for replacements that are not there, and looks at those that are.

@@ -137,6 +137,7 @@ impl Disruption {
                     self.are_commands_touched |= self.commands.iter().any(|command| command.concerns(&name.name));
                     if after.is_none() {
                         self.memory.rebalance.remove(&name.name);
+                        self.memory.unmarked.remove(&name.name);
                     }
                 }
                 // Taints and pods are on nodes.
@@ -290,6 +291,9 @@ impl Disruption {
             let step = command.advance(facts.snapshot, limit, facts.now);
             done.effects.extend(step.effects);
             done.notes.extend(step.notes);
+            for claim in step.unmarked {
+                self.memory.unmarked.add(claim, facts.now);
+            }
             if let Some(outcome) = step.ended {
                 self.ended(command, outcome, facts.now, done);
                 return false;

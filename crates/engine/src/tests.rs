@@ -90,3 +90,22 @@ fn a_deletion_that_a_busy_server_did_not_do_is_repeated_after_a_second() {
     assert_eq!(bed.carry_out(output), [""; 0]);
     assert_eq!(bed.run(2), ["delete a"]);
 }
+
+/// It was tainted and untainted again with every round, and no other empty node went.
+#[test]
+fn an_empty_node_that_cannot_be_marked_holds_back_no_other_and_is_left_alone_for_a_while() {
+    let mut bed = Bed::new();
+    bed.node("a");
+    bed.node("b");
+    bed.start();
+    bed.refused_claims.insert("b".to_owned());
+    assert_eq!(bed.run(40), ["taint a", "taint b"], "b is refused its condition and its annotation");
+    let asked = bed.run(30);
+    assert_eq!(asked, ["delete a", "untaint b"]);
+    assert_eq!(bed.verdict("b"), "not_marked");
+    let asked = bed.run(600);
+    let taints = asked.iter().filter(|asked| *asked == "taint b").count();
+    assert!((2..=4).contains(&taints), "{asked:?}");
+    bed.refused_claims.clear();
+    assert!(bed.run(600).contains(&"delete b".to_owned()));
+}

@@ -70,6 +70,7 @@ impl Command {
             replacements: record.replacements.into_iter().map(replacement).collect(),
             started: record.started,
             phase: Phase::Marking,
+            marking: None,
             taken_up: None,
         }
     }

@@ -48,6 +48,7 @@ fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
         replacements: replacements.iter().map(replacement).collect(),
         started: at(0),
         phase: Phase::Marking,
+        marking: None,
         taken_up: None,
     }
 }
@@ -308,6 +309,41 @@ fn nodes_that_need_no_replacement_go_when_their_marks_are_seen() {
     assert_eq!(bed.look(), "");
     bed.marked();
     assert_eq!(bed.look(), "delete a, delete b");
+}
+
+/// One node that a webhook would not let be tainted kept all empty nodes of all pools waiting, marked and of no use.
+#[test]
+fn a_deletion_goes_on_without_a_node_that_cannot_be_marked() {
+    let mut bed = Bed::new(&[]);
+    bed.look();
+    bed.marked();
+    bed.node("b", false);
+    bed.now = at(1);
+    assert_eq!(bed.look(), "");
+    bed.now = at(30);
+    assert_eq!(bed.look(), "", "half a minute since the last one was marked");
+    bed.now = at(31);
+    assert_eq!(bed.look(), "delete a");
+    let mut marks = Marks::default();
+    bed.command.mark(&mut marks);
+    assert!(marks.get("b").is_none());
+    bed.gone("a");
+    assert_eq!(bed.look(), "done");
+}
+
+#[test]
+fn a_deletion_none_of_whose_nodes_can_be_marked_is_given_up_and_a_replacement_waits_its_whole_time() {
+    let mut bed = Bed::new(&[]);
+    bed.look();
+    bed.now = at(30);
+    assert_eq!(bed.look(), "rolled back: not_marked_in_time");
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    bed.node("b", false);
+    bed.now = at(599);
+    assert_eq!(bed.look(), "");
+    bed.now = at(600);
+    assert_eq!(bed.look(), "rolled back: not_marked_in_time");
 }
 
 /// Case 42: what was asked for and is not seen is waited for, and asked for again under the same name.

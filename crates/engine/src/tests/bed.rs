@@ -26,6 +26,8 @@ pub struct Bed {
     pub now: Timestamp,
     /// Objects that no write is done on, by name.
     pub refused: BTreeSet<String>,
+    /// Claims that are not patched.
+    pub refused_claims: BTreeSet<String>,
     version: u64,
 }
 
@@ -39,7 +41,7 @@ impl Bed {
         settings.capacity_buffers = true;
         let engine = Engine::new(settings);
         let now = "2026-01-05T09:00:00Z".parse().unwrap();
-        let mut bed = Self { engine, now, refused: BTreeSet::new(), version: 1 };
+        let mut bed = Self { engine, now, refused: BTreeSet::new(), refused_claims: BTreeSet::new(), version: 1 };
         let pool = bed.pool();
         bed.hear([Input::Change(Change::NodePool(pool.meta.name.clone(), Some(Arc::new(pool))))]);
         bed.hear([Input::Catalogue(catalogue())]);
@@ -92,7 +94,11 @@ impl Bed {
             let mut inputs = Vec::new();
             for effect in output.effects {
                 asked.extend(shown(&effect));
-                if name_of(&effect).is_some_and(|name| self.refused.contains(&*name)) {
+                let is_refused = name_of(&effect).is_some_and(|name| self.refused.contains(&*name));
+                let is_patch = matches!(&effect, Effect::PatchClaim(..));
+                let is_refused_claim =
+                    is_patch && name_of(&effect).is_some_and(|name| self.refused_claims.contains(&*name));
+                if is_refused || is_refused_claim {
                     let error = WriteError::Invalid { message: "refused by a webhook".to_owned() };
                     inputs.push(Input::WriteFailed { effect: Box::new(effect), error });
                     continue;
@@ -178,7 +184,11 @@ impl Bed {
         StoredPool { meta: self.meta(ObjectName::of_cluster(POOL)), spec: Ok(spec), class: class(), hash: None, status }
     }
 
-    /// A claim and its node, ready and empty since yesterday but for the edit.
+    /// A claim and its node, ready and empty since yesterday.
+    pub fn node(&mut self, name: &str) {
+        self.node_with(name, |_, _| {});
+    }
+
     pub fn node_with(&mut self, name: &str, edit: impl FnOnce(&mut NodeClaim, &mut Node)) {
         let mut meta = self.meta(ObjectName::of_cluster(name));
         for (key, value) in [
