@@ -109,3 +109,28 @@ fn an_empty_node_that_cannot_be_marked_holds_back_no_other_and_is_left_alone_for
     bed.refused_claims.clear();
     assert!(bed.run(600).contains(&"delete b".to_owned()));
 }
+
+/// While a roll-out made one claim after the other, pods that waited got nothing: there was always one to be launched.
+#[test]
+fn a_pod_that_waits_gets_its_node_though_claims_are_made_all_the_time() {
+    let mut bed = Bed::new();
+    bed.start();
+    let mut created = Vec::new();
+    for second in 0..60 {
+        if second >= 4 {
+            bed.coming(&format!("x{}", second - 4), true);
+        }
+        bed.coming(&format!("x{second}"), false);
+        if second == 10 {
+            let output = bed.pod("w", None, |_| {});
+            bed.carry_out(output);
+        }
+        let asked = bed.run(1);
+        created.extend(asked.iter().filter(|asked| asked.starts_with("create")).map(|_| second));
+        if bed.has_place("w") {
+            assert!((20..=30).contains(&second), "{second}");
+            return;
+        }
+    }
+    panic!("the pod still waits: {created:?}");
+}

@@ -19,7 +19,7 @@ use kerf_model::price::Price;
 use kerf_model::requirement::{Requirement, Requirements};
 use kerf_model::resources::{ResourceList, ResourceName};
 
-use crate::{Engine, Output, Settings};
+use crate::{Engine, Output, PodVerdict, Settings};
 
 pub struct Bed {
     pub engine: Engine,
@@ -241,6 +241,27 @@ impl Bed {
         self.carry_out(output);
     }
 
+    /// A claim that was made and has no instance yet, or has one now.
+    pub fn coming(&mut self, name: &str, is_launched: bool) {
+        let now = self.now;
+        let mut meta = match self.engine.snapshot().claim(name) {
+            Some(known) => known.meta.clone(),
+            None => ObjectMeta { created: now, ..self.meta(ObjectName::of_cluster(name)) },
+        };
+        self.version += 1;
+        meta.resource_version = Arc::from(self.version.to_string());
+        meta.labels.insert(Arc::from(label::NODEPOOL), Arc::from(POOL));
+        let mut claim =
+            NodeClaim { meta, node: node_spec(), requests: ResourceList::new(), status: ClaimStatus::default() };
+        if is_launched {
+            claim.status.provider_id = Some(Arc::from(format!("i-{name}")));
+            claim.status.conditions = Conditions(vec![condition(kind::LAUNCHED, now)]);
+            (claim.status.capacity, claim.status.allocatable) = (four_cpus(), four_cpus());
+        }
+        let output = self.see(Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim))));
+        self.carry_out(output);
+    }
+
     /// A pod of one cpu; without a node it waits for one.
     pub fn pod(&mut self, name: &str, node: Option<&str>, edit: impl FnOnce(&mut Pod)) -> Output {
         let name = ObjectName::new("default", name);
@@ -263,6 +284,15 @@ impl Bed {
         };
         edit(&mut pod);
         self.see(Change::Pod(name, Some(Arc::new(pod))))
+    }
+
+    /// Whether the pod has an answer, and which.
+    pub fn has_place(&self, pod: &str) -> bool {
+        match self.engine.pod_verdicts().get(&ObjectName::new("default", pod)) {
+            Some(PodVerdict::Fits(_) | PodVerdict::Planned { .. }) => true,
+            Some(PodVerdict::NoPlace(why)) => panic!("{why}"),
+            None => false,
+        }
     }
 
     pub fn target(&self, claim: &str) -> Target {
