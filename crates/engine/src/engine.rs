@@ -455,7 +455,9 @@ impl Engine {
             pods: provisioning::waiting_pods(&self.snapshot, &self.expected, now),
             virtual_pods: self.expected.without_place(self.buffers.pods().cloned()),
         };
-        self.retry = match (waiting.pods.is_empty(), self.buffers.is_empty()) {
+        // A pod whose claim is slow to launch may not fit on what comes.
+        let nobody_waits = waiting.pods.is_empty() && self.expected.is_empty();
+        self.retry = match (nobody_waits, self.buffers.is_empty()) {
             (false, _) => Some(later(now, LOOK_AGAIN)),
             (true, false) => Some(later(now, buffers::LOOK_AGAIN)),
             (true, true) => None,

@@ -118,9 +118,9 @@ fn a_pod_that_waits_gets_its_node_though_claims_are_made_all_the_time() {
     let mut created = Vec::new();
     for second in 0..60 {
         if second >= 4 {
-            bed.coming(&format!("x{}", second - 4), true);
+            bed.coming(&format!("x{}", second - 4), Some("4"));
         }
-        bed.coming(&format!("x{second}"), false);
+        bed.coming(&format!("x{second}"), None);
         if second == 10 {
             let output = bed.pod("w", None, |_| {});
             bed.carry_out(output);
@@ -133,4 +133,20 @@ fn a_pod_that_waits_gets_its_node_though_claims_are_made_all_the_time() {
         }
     }
     panic!("the pod still waits: {created:?}");
+}
+
+/// Nobody asked for it again until the next catalogue, minutes later.
+#[test]
+fn a_pod_whose_claim_was_slow_to_launch_and_came_too_small_gets_another() {
+    let mut bed = Bed::new();
+    bed.start();
+    let output = bed.pod("w", None, |_| {});
+    bed.carry_out(output);
+    let asked = bed.run(2);
+    let first = asked[0].strip_prefix("create ").unwrap();
+    bed.coming(first, None);
+    assert_eq!(bed.run(30), [""; 0]);
+    bed.coming(first, Some("0"));
+    let asked = bed.run(15);
+    assert!(asked.len() == 1 && asked[0].starts_with("create "), "{asked:?}");
 }

@@ -241,8 +241,8 @@ impl Bed {
         self.carry_out(output);
     }
 
-    /// A claim that was made and has no instance yet, or has one now.
-    pub fn coming(&mut self, name: &str, is_launched: bool) {
+    /// A claim that was made and has no instance yet, or one with so many cpus now.
+    pub fn coming(&mut self, name: &str, launched: Option<&str>) {
         let now = self.now;
         let mut meta = match self.engine.snapshot().claim(name) {
             Some(known) => known.meta.clone(),
@@ -253,10 +253,11 @@ impl Bed {
         meta.labels.insert(Arc::from(label::NODEPOOL), Arc::from(POOL));
         let mut claim =
             NodeClaim { meta, node: node_spec(), requests: ResourceList::new(), status: ClaimStatus::default() };
-        if is_launched {
+        if let Some(cpus) = launched {
             claim.status.provider_id = Some(Arc::from(format!("i-{name}")));
             claim.status.conditions = Conditions(vec![condition(kind::LAUNCHED, now)]);
-            (claim.status.capacity, claim.status.allocatable) = (four_cpus(), four_cpus());
+            claim.status.capacity = list(&[("cpu", cpus), ("memory", "16Gi"), ("pods", "110")]);
+            claim.status.allocatable = claim.status.capacity.clone();
         }
         let output = self.see(Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim))));
         self.carry_out(output);
