@@ -194,6 +194,11 @@ impl Disruption {
         self.write_marks(&mut Done::default());
     }
 
+    /// Something that decisions rest on has changed, and is no change of the cluster.
+    pub fn touch(&mut self) {
+        self.is_changed = true;
+    }
+
     /// Pods are expected on these hosts, so that they stay for a while.
     pub fn nominate<'a>(&mut self, hosts: impl IntoIterator<Item = &'a Host>, settings: &Settings, now: Timestamp) {
         let twice = settings.batch_max.checked_mul(2).unwrap_or(SignedDuration::MAX);

@@ -448,8 +448,9 @@ impl Engine {
         self.waits_since = None;
         self.batch.close();
         self.expected.refresh(&self.snapshot, now);
-        if self.settings.capacity_buffers {
-            self.buffers.resolve(&self.snapshot);
+        if self.settings.capacity_buffers && self.buffers.resolve(&self.snapshot) {
+            // The nodes that keep room for them are others now.
+            self.disruption.touch();
         }
         let waiting = Waiting {
             pods: provisioning::waiting_pods(&self.snapshot, &self.expected, now),

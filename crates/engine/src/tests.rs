@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use kerf_model::change::Input;
-use kerf_model::cluster::DoNotDisrupt;
+use kerf_model::change::{Change, Input};
+use kerf_model::cluster::{DoNotDisrupt, ObjectName};
 use kerf_model::effect::{Effect, WriteError};
 
 mod bed;
@@ -149,4 +149,17 @@ fn a_pod_whose_claim_was_slow_to_launch_and_came_too_small_gets_another() {
     bed.coming(first, Some("0"));
     let asked = bed.run(15);
     assert!(asked.len() == 1 && asked[0].starts_with("create "), "{asked:?}");
+}
+
+/// The round that the deletion caused was made with the pods that the buffer had had, and none came after it.
+#[test]
+fn a_node_that_kept_room_for_a_buffer_goes_soon_after_the_buffer() {
+    let mut bed = Bed::new();
+    bed.node("a");
+    bed.buffer();
+    bed.start();
+    assert_eq!(bed.run(120), [""; 0]);
+    assert_eq!(bed.verdict("a"), "buffers_here");
+    bed.see(Change::CapacityBuffer(ObjectName::new("default", "room"), None));
+    assert_eq!(bed.run(30), ["taint a", "delete a"]);
 }

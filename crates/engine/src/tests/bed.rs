@@ -8,8 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_model::budget::{Budget, BudgetText};
 use kerf_model::change::{Change, Input};
 use kerf_model::cluster::{
-    ClaimStatus, Condition, ConditionStatus, Conditions, DoNotDisrupt, InstanceType, Node, NodeClaim, NodeCondition,
-    ObjectMeta, ObjectName, Offering, Overhead, Pod, PodPhase, PoolStatus, StoredPool, Texts, condition_kind as kind,
+    BufferShape, BufferSpec, BufferStatus, CapacityBuffer, ClaimStatus, Condition, ConditionStatus, Conditions,
+    DoNotDisrupt, InstanceType, Node, NodeClaim, NodeCondition, ObjectMeta, ObjectName, Offering, Overhead, Pod,
+    PodPhase, PodShape, PodTemplate, PoolStatus, StoredPool, Texts, condition_kind as kind,
 };
 use kerf_model::duration::NillableDuration;
 use kerf_model::effect::{Effect, MetaPatch, Target, WriteError};
@@ -298,6 +299,24 @@ impl Bed {
 
     pub fn target(&self, claim: &str) -> Target {
         Target::from(&self.engine.snapshot().claim(claim).unwrap().meta)
+    }
+
+    /// Room for one pod of one cpu is to be kept.
+    pub fn buffer(&mut self) {
+        let name = ObjectName::new("default", "room");
+        let (labels, requests) = (Texts::new(), list(&[("cpu", "1"), ("pods", "1")]));
+        let pod = PodShape { labels, requests, constraints: Arc::default(), uses_resource_claims: false };
+        let template = PodTemplate { meta: self.meta(name.clone()), pod };
+        let spec = BufferSpec {
+            strategy: Arc::from("buffer.x-k8s.io/active-capacity"),
+            shape: BufferShape::Template(Arc::clone(&name.name)),
+            replicas: Some(1),
+            percentage: None,
+            limits: ResourceList::new(),
+        };
+        let buffer = CapacityBuffer { meta: self.meta(name.clone()), spec, status: BufferStatus::default() };
+        self.see(Change::PodTemplate(name.clone(), Some(Arc::new(template))));
+        self.see(Change::CapacityBuffer(name, Some(Arc::new(buffer))));
     }
 
     pub fn is_tainted(&self, node: &str) -> bool {
