@@ -1,6 +1,6 @@
 //! The engine and its one function.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -246,7 +246,10 @@ impl Engine {
         self.catalogues = types;
         let types = self.avoided.apply(&self.catalogues);
         let is_other = |(pool, new): &(&Arc<str>, &Arc<[InstanceType]>)| self.types.get(*pool) != Some(new);
-        let changed = types.iter().filter(is_other).map(|(pool, _)| pool.clone()).collect();
+        let changed: BTreeSet<Arc<str>> = types.iter().filter(is_other).map(|(pool, _)| pool.clone()).collect();
+        if !changed.is_empty() || self.types.len() != types.len() {
+            self.disruption.touch();
+        }
         self.agenda.offers_changed(&changed, &self.snapshot);
         self.types = types;
         self.retry = Some(now);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use kerf_model::change::{Change, Input};
+use kerf_model::cloud::{Interruption, InterruptionCause};
 use kerf_model::cluster::{DoNotDisrupt, ObjectName};
 use kerf_model::effect::{Effect, WriteError};
 
@@ -162,4 +163,19 @@ fn a_node_that_kept_room_for_a_buffer_goes_soon_after_the_buffer() {
     assert_eq!(bed.verdict("a"), "buffers_here");
     bed.see(Change::CapacityBuffer(ObjectName::new("default", "room"), None));
     assert_eq!(bed.run(30), ["taint a", "delete a"]);
+}
+
+#[test]
+fn a_round_is_made_when_something_can_be_launched_again_that_was_avoided() {
+    let mut bed = Bed::new();
+    bed.node("a");
+    bed.pod("w", Some("a"), |_| {});
+    bed.start();
+    bed.run(120);
+    let (provider_id, cause) = (Arc::from("i-a"), InterruptionCause::SpotReclaimed);
+    bed.hear([Input::Interrupted(Interruption { provider_id, cause, notice: SignedDuration::from_mins(2) })]);
+    bed.run(170);
+    let before = bed.looks;
+    bed.run(20);
+    assert_eq!(bed.looks, before + 1);
 }

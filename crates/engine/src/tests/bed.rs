@@ -20,7 +20,7 @@ use kerf_model::price::Price;
 use kerf_model::requirement::{Requirement, Requirements};
 use kerf_model::resources::{ResourceList, ResourceName};
 
-use crate::{Engine, Output, PodVerdict, Settings};
+use crate::{DisruptionNote, Engine, Output, PodVerdict, Settings};
 
 pub struct Bed {
     pub engine: Engine,
@@ -29,6 +29,8 @@ pub struct Bed {
     pub refused: BTreeSet<String>,
     /// Claims that are not patched.
     pub refused_claims: BTreeSet<String>,
+    /// How many rounds of disruption were made.
+    pub looks: usize,
     version: u64,
 }
 
@@ -42,7 +44,8 @@ impl Bed {
         settings.capacity_buffers = true;
         let engine = Engine::new(settings);
         let now = "2026-01-05T09:00:00Z".parse().unwrap();
-        let mut bed = Self { engine, now, refused: BTreeSet::new(), refused_claims: BTreeSet::new(), version: 1 };
+        let mut bed =
+            Self { engine, now, refused: BTreeSet::new(), refused_claims: BTreeSet::new(), looks: 0, version: 1 };
         let pool = bed.pool();
         bed.hear([Input::Change(Change::NodePool(pool.meta.name.clone(), Some(Arc::new(pool))))]);
         bed.hear([Input::Catalogue(catalogue())]);
@@ -50,7 +53,9 @@ impl Bed {
     }
 
     pub fn hear(&mut self, inputs: impl IntoIterator<Item = Input>) -> Output {
-        self.engine.handle(inputs, self.now)
+        let output = self.engine.handle(inputs, self.now);
+        self.looks += output.disruption.iter().filter(|note| **note == DisruptionNote::Looked).count();
+        output
     }
 
     pub fn see(&mut self, change: Change) -> Output {
