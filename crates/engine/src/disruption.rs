@@ -596,6 +596,10 @@ fn is_other_pod(old: &Pod, new: &Pod) -> bool {
         || old.meta.annotations != new.meta.annotations
         || old.do_not_disrupt != new.do_not_disrupt
         || old.started != new.started
+        // A budget may let unready pods go.
+        || old.is_unready != new.is_unready
+        // Pods are resized where they run.
+        || old.requests != new.requests
 }
 
 fn is_other_node(old: &Node, new: &Node) -> bool {

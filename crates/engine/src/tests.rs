@@ -5,8 +5,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use kerf_model::change::{Change, Input};
 use kerf_model::cloud::{Interruption, InterruptionCause};
-use kerf_model::cluster::{DoNotDisrupt, ObjectName};
+use kerf_model::cluster::{DoNotDisrupt, ObjectName, Pod};
 use kerf_model::effect::{Effect, WriteError};
+use kerf_model::resources::ResourceList;
 
 mod bed;
 
@@ -178,4 +179,22 @@ fn a_round_is_made_when_something_can_be_launched_again_that_was_avoided() {
     let before = bed.looks;
     bed.run(20);
     assert_eq!(bed.looks, before + 1);
+}
+
+#[test]
+fn a_pod_that_becomes_unready_or_asks_for_more_is_news_for_disruption_and_its_heartbeat_is_not() {
+    let mut bed = Bed::new();
+    bed.node("a");
+    let check = |bed: &mut Bed, edit: &dyn Fn(&mut Pod), rounds: usize| {
+        bed.pod("w", Some("a"), |_| {});
+        bed.run(60);
+        let before = bed.looks;
+        bed.pod("w", Some("a"), edit);
+        bed.run(20);
+        assert_eq!(bed.looks, before + rounds);
+    };
+    bed.start();
+    check(&mut bed, &|_| {}, 0);
+    check(&mut bed, &|pod| pod.is_unready = true, 1);
+    check(&mut bed, &|pod| pod.requests = ResourceList::new(), 1);
 }
