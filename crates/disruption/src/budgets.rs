@@ -67,6 +67,11 @@ impl Budgets {
         self.get(pool, reason).map_or(Allowance::AtMost(0), |using| using.remaining().minus(taken))
     }
 
+    /// How many may go at once for the reason, whatever uses it up.
+    pub(crate) fn allowance(&self, pool: &str, reason: Reason) -> Allowance {
+        self.get(pool, reason).map_or(Allowance::AtMost(0), |using| using.allowed)
+    }
+
     pub(crate) fn take(&mut self, pool: &Arc<str>) {
         *self.taken.entry(Arc::clone(pool)).or_default() += 1;
     }

@@ -153,6 +153,7 @@ fn telling(reason: &KeepReason) -> Telling {
         | KeepReason::NotRegistered
         | KeepReason::NotInitialized
         | KeepReason::Nominated { .. }
+        | KeepReason::NotMarked { .. }
         | KeepReason::DoNotDisrupt { .. }
         | KeepReason::DoNotRepair
         | KeepReason::ProtectedPod { .. }

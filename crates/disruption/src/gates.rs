@@ -75,10 +75,12 @@ fn on_node(subject: &Subject<'_>, class: Class, view: &View<'_>) -> Result<(), K
         return Err(KeepReason::Nominated { until: *until });
     }
     match do_not_disrupt(subject, view) {
-        Some(_) if class == Class::Repair => Ok(()),
-        Some(reason) => Err(reason),
-        None => Ok(()),
+        Some(_) if class == Class::Repair => {}
+        Some(reason) => return Err(reason),
+        None => {}
     }
+    let not_marked = view.memory.unmarked.until(subject.name(), view.now);
+    not_marked.map_or(Ok(()), |until| Err(KeepReason::NotMarked { until }))
 }
 
 /// `true`, or with [`Policy::Best`] a duration from the node's creation.

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::hash::fnv;
 use crate::rollout::{self, Rollout};
-use crate::{Action, Method, Proposal, ProposalId, Reason, View};
+use crate::{Action, Method, Proposal, ProposalId, Reason, Unmarked, View};
 
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
@@ -31,6 +31,8 @@ pub struct Memory {
     pub reboots: BTreeMap<Arc<str>, Vec<Timestamp>>,
     /// Claims (by name) whose spot instance the cloud advises to leave.
     pub rebalance: BTreeSet<Arc<str>>,
+    /// Claims that could not be marked.
+    pub unmarked: Unmarked,
 }
 
 /// A command under way, as far as decisions need to know it.

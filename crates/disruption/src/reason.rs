@@ -33,6 +33,10 @@ pub enum KeepReason {
     Nominated {
         until: Timestamp,
     },
+    /// It was to go, and its marks could not be written.
+    NotMarked {
+        until: Timestamp,
+    },
     DoNotDisrupt {
         annotation: &'static str,
         until: Option<Timestamp>,
@@ -212,6 +216,7 @@ impl KeepReason {
     pub fn until(&self) -> Option<Timestamp> {
         match self {
             Self::Nominated { until }
+            | Self::NotMarked { until }
             | Self::Tolerated { until, .. }
             | Self::BackedOff { until, .. }
             | Self::RecentlyMoved { until, .. } => Some(*until),

@@ -34,11 +34,13 @@ enum Room {
 }
 
 impl Buffers {
-    /// Makes the pods of every buffer anew.
-    pub fn resolve(&mut self, snapshot: &ClusterSnapshot) {
+    /// Makes the pods of every buffer anew. Whether they are others than before.
+    pub fn resolve(&mut self, snapshot: &ClusterSnapshot) -> bool {
+        let before: Vec<Arc<Pod>> = self.pods().cloned().collect();
         let buffers = snapshot.buffers().filter(|buffer| !buffer.meta.is_deleting());
         self.resolved = buffers.map(|buffer| (buffer.meta.name.clone(), resolve(buffer, snapshot))).collect();
         self.rooms.retain(|buffer, _| self.resolved.contains_key(buffer));
+        !self.pods().eq(&before)
     }
 
     pub fn is_empty(&self) -> bool {

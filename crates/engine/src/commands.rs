@@ -11,8 +11,8 @@
 
 mod events;
 mod record;
+mod resume;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +32,7 @@ use crate::overlays::Overlays;
 use crate::pool_stamp::pool_stamp;
 
 pub use record::{Record, Replaces};
+use resume::TakenUp;
 
 /// An approved disruption under way.
 #[derive(Debug, Clone)]
@@ -45,6 +46,10 @@ pub struct Command {
     pub replacements: Vec<Replacement>,
     pub started: Timestamp,
     pub phase: Phase,
+    /// How many nodes were not marked when one was marked last, and since when it is so.
+    marking: Option<(usize, Timestamp)>,
+    /// If another process began it, and it was not asked yet whether it may go on.
+    taken_up: Option<TakenUp>,
 }
 
 /// A claim that goes.
@@ -62,7 +67,11 @@ pub struct Replacement {
     pub name: Arc<str>,
     /// As it is to be made; a process that took the command up does not know it any more.
     order: Option<Box<NewClaim>>,
+    /// When it was asked for last, if that may still come to something.
     asked: Option<Timestamp>,
+    /// How often it could not be created, and when it is asked for again.
+    refusals: u32,
+    repeat_at: Option<Timestamp>,
     /// Once it was there, its absence means that it is gone.
     is_seen: bool,
     /// For good: what happens to the node later is no reason to wait again.
@@ -108,6 +117,12 @@ pub enum Failure {
     NotMarkedInTime,
     /// The process that decided it is gone, and it had not come far enough to be taken up.
     Interrupted,
+    /// The process that decided it is gone, and the cluster is another by now.
+    Overtaken {
+        claim: Arc<str>,
+        /// The reason to stay, as it is told.
+        why: String,
+    },
 }
 
 /// How a command ended.
@@ -126,6 +141,10 @@ pub struct Advance {
     pub wake: Option<Timestamp>,
     /// The phase is another: what was just decided has to be written.
     pub is_moved: bool,
+    /// Claims that could not be marked. It goes on without them, or not at all.
+    pub unmarked: Vec<Arc<str>>,
+    /// It goes on when it has been asked whether it may: [`Command::heard`].
+    pub is_in_doubt: bool,
 }
 
 /// Of the reference: so much per node that is being disrupted, within these bounds (sheet 03 §11).
@@ -135,8 +154,12 @@ const MOST_TIME: SignedDuration = SignedDuration::from_hours(1);
 /// A replacement is ready for pods this long after its node is initialised: what runs on every node comes up too, and
 /// whoever watches sees both nodes before the old one goes.
 const PROVES_ITSELF: SignedDuration = SignedDuration::from_secs(3);
+/// Longer than the server is busy, and than a webhook takes that comes back.
+const MARKED_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 /// A claim that is not seen by then was not created, and is asked for again.
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(10);
+/// A creation that failed is asked for again after this, at first.
+const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long commands may take until their replacements are ready, by how many nodes wait for that at once.
 pub fn time_limit(nodes: usize) -> SignedDuration {
@@ -164,7 +187,7 @@ impl Command {
             annotations.insert(Arc::from(annotation::REPLACES), Arc::from(replaces.to_string()));
             let order = planned.to_new_claim(name.clone(), annotations);
             let order = Some(Box::new(NewClaim { replaces_for: Some(proposal.reason), ..order }));
-            replacements.push(Replacement { name, order, asked: None, is_seen: false, is_ready: false });
+            replacements.push(Replacement::new(name, order));
         }
         let going = |candidate: &kerf_disruption::Candidate| Going {
             claim: candidate.claim.clone(),
@@ -181,46 +204,8 @@ impl Command {
             replacements,
             started: whole_seconds(now),
             phase: Phase::Marking,
-        }
-    }
-
-    /// All commands that the claims tell of.
-    pub fn resume(snapshot: &ClusterSnapshot) -> Vec<Self> {
-        let mut commands: BTreeMap<ProposalId, Self> = BTreeMap::new();
-        for claim in snapshot.claims() {
-            let Some(Ok(record)) = claim.meta.annotation(annotation::COMMAND).map(str::parse::<Record>) else {
-                continue;
-            };
-            let going = Going {
-                claim: Target::from(&claim.meta),
-                pool: Arc::from(claim.pool().unwrap_or_default()),
-                repair: record.repair.clone(),
-            };
-            let command = commands.entry(record.id.clone()).or_insert_with(|| Self::of_record(record, snapshot));
-            command.candidates.push(going);
-        }
-        commands.into_values().collect()
-    }
-
-    fn of_record(record: Record, snapshot: &ClusterSnapshot) -> Self {
-        let replacement = |name: Arc<str>| {
-            let is_seen = snapshot.claim(&name).is_some();
-            Replacement { name, order: None, asked: None, is_seen, is_ready: false }
-        };
-        let replacements: Vec<_> = record.replacements.into_iter().map(replacement).collect();
-        // Replacements are made only when all marks are seen. Before that the others of the set may be unmarked: a pure
-        // deletion goes on with those that are marked, anything else is decided anew.
-        let is_whole = replacements.is_empty() || replacements.iter().any(|replacement| replacement.is_seen);
-        Self {
-            id: record.id,
-            method: record.method,
-            reason: record.reason,
-            decision: record.decision,
-            policy: record.policy,
-            candidates: Vec::new(),
-            replacements,
-            started: record.started,
-            phase: if is_whole { Phase::Marking } else { Phase::RollingBack(Failure::Interrupted) },
+            marking: None,
+            taken_up: None,
         }
     }
 
@@ -240,13 +225,22 @@ impl Command {
         let deadline = self.started.checked_add(limit).unwrap_or(Timestamp::MAX);
         match self.phase.clone() {
             Phase::Marking => {
-                let is_done = |claim: &&NodeClaim| is_marked(claim, &self.record_of(claim), snapshot);
-                if staying.iter().all(is_done) {
-                    self.phase = Phase::Replacing;
-                } else if now >= deadline {
+                let is_open = |claim: &&&NodeClaim| !is_marked(claim, &self.record_of(claim), snapshot);
+                let unmarked: Vec<_> = staying.iter().filter(is_open).map(|claim| claim.name().clone()).collect();
+                let end = self.marking_ends(unmarked.len(), now).min(deadline);
+                if !unmarked.is_empty() && now < end {
+                    advance.wake = Some(end);
+                } else if !unmarked.is_empty() && (unmarked.len() == staying.len() || !self.replacements.is_empty()) {
                     self.phase = Phase::RollingBack(Failure::NotMarkedInTime);
+                    advance.unmarked = unmarked;
                 } else {
-                    advance.wake = Some(deadline);
+                    self.candidates.retain(|going| !unmarked.contains(&going.claim.name.name));
+                    advance.unmarked = unmarked;
+                    // Nothing new comes to its nodes any more: what is said of them now will be true.
+                    match self.is_in_doubt(now) {
+                        true => advance.is_in_doubt = true,
+                        false => self.phase = Phase::Replacing,
+                    }
                 }
             }
             Phase::Replacing => match self.replace(snapshot, now, &mut advance) {
@@ -289,6 +283,19 @@ impl Command {
         advance
     }
 
+    /// Until when marks are waited for: of a deletion those that can be marked do not wait for long for the others, unless
+    /// there are more of them with every look (sheet 03 §11). A replacement stands or falls as a whole.
+    fn marking_ends(&mut self, unmarked: usize, now: Timestamp) -> Timestamp {
+        if !self.replacements.is_empty() {
+            return Timestamp::MAX;
+        }
+        let (_, since) = *match &mut self.marking {
+            Some(known) if known.0 <= unmarked => known,
+            marking => marking.insert((unmarked, now)),
+        };
+        later(since, MARKED_WITHIN)
+    }
+
     /// Asks for replacements that are not there, and looks at those that are.
     fn replace(&mut self, snapshot: &ClusterSnapshot, now: Timestamp, advance: &mut Advance) -> Result<(), Failure> {
         let mut told = Vec::new();
@@ -310,13 +317,16 @@ impl Command {
                 }
                 None => match &replacement.order {
                     Some(order) if !replacement.is_seen => {
-                        let repeat_at = replacement.asked.map(|asked| later(asked, LOST_AFTER));
-                        if repeat_at.is_none_or(|at| now >= at) {
-                            replacement.asked = Some(now);
-                            advance.effects.push(Effect::CreateClaim(order.clone()));
-                        }
-                        let asked = replacement.asked.unwrap_or(now);
-                        advance.look_again(later(asked, LOST_AFTER));
+                        let repeat_at = match replacement.repeat_at {
+                            Some(at) if now < at => at,
+                            Some(_) | None => {
+                                replacement.asked = Some(now);
+                                advance.effects.push(Effect::CreateClaim(order.clone()));
+                                later(now, LOST_AFTER)
+                            }
+                        };
+                        replacement.repeat_at = Some(repeat_at);
+                        advance.look_again(repeat_at);
                     }
                     Some(_) | None => return Err(Failure::ReplacementGone { name: replacement.name.clone() }),
                 },
@@ -409,10 +419,12 @@ impl Command {
         }
     }
 
-    /// The creation may be asked for again at once.
-    pub fn create_failed(&mut self, name: &str) {
+    /// The creation may be asked for again soon, and ever later: what refuses it may do so for minutes.
+    pub fn create_failed(&mut self, name: &str, now: Timestamp) {
         for replacement in self.replacements.iter_mut().filter(|replacement| &*replacement.name == name) {
             replacement.asked = None;
+            replacement.repeat_at = Some(later(now, retry_after(replacement.refusals)));
+            replacement.refusals = replacement.refusals.saturating_add(1);
         }
     }
 
@@ -496,6 +508,18 @@ fn hosts_nothing(claim: &NodeClaim, snapshot: &ClusterSnapshot) -> bool {
     !snapshot.nodes_of(claim).flat_map(|node| snapshot.pods_on(node.name())).any(|pod| pod.is_reschedulable())
 }
 
+/// One second, two, four, and no more than what is lost is waited for.
+fn retry_after(refusals: u32) -> SignedDuration {
+    let factor = 1_i32.checked_shl(refusals).unwrap_or(i32::MAX);
+    RETRY_AFTER.checked_mul(factor).unwrap_or(LOST_AFTER).clamp(RETRY_AFTER, LOST_AFTER)
+}
+
+impl Replacement {
+    fn new(name: Arc<str>, order: Option<Box<NewClaim>>) -> Self {
+        Self { name, order, asked: None, refusals: 0, repeat_at: None, is_seen: false, is_ready: false }
+    }
+}
+
 impl Going {
     fn bound(&self) -> Option<SignedDuration> {
         self.repair.as_ref()?.bound
@@ -568,6 +592,7 @@ impl Failure {
             Self::NotReadyInTime { .. } => "not_ready_in_time",
             Self::NotMarkedInTime => "not_marked_in_time",
             Self::Interrupted => "interrupted",
+            Self::Overtaken { .. } => "overtaken",
         }
     }
 }
@@ -579,7 +604,8 @@ impl fmt::Display for Failure {
             Self::ReplacementRefused { name, message } => write!(f, "its replacement {name} was refused: {message}"),
             Self::NotReadyInTime { names } => write!(f, "not ready in time: {}", names.join(", ")),
             Self::NotMarkedInTime => f.write_str("it could not be marked in time"),
-            Self::Interrupted => f.write_str("the decision was lost before its replacements were made"),
+            Self::Interrupted => f.write_str("the decision was lost before it had come far enough to be taken up"),
+            Self::Overtaken { claim, why } => write!(f, "it was decided a while ago, and by now {claim} {why}"),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{
     Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Reason, Rollout, Round, Verdict, View, Withdrawn,
-    decide, validate_all,
+    decide, overtaken, validate_all,
 };
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::change::{Change, Input};
@@ -23,6 +23,7 @@ use kerf_scheduling::Host;
 
 use crate::commands::{Command, Decision, Outcome, Phase, is_joining, orphans, time_limit};
 use crate::notes::DisruptionNote;
+use crate::outstanding::retry_after;
 use crate::overlays::Overlays;
 use crate::patience::Patience;
 use crate::settings::Settings;
@@ -130,14 +131,15 @@ impl Disruption {
     }
 
     /// Takes in what the engine hears, before the snapshot does.
-    pub fn hear(&mut self, input: &Input, before: &ClusterSnapshot) {
+    pub fn hear(&mut self, input: &Input, before: &ClusterSnapshot, now: Timestamp) {
         match input {
             Input::Change(change) => {
                 self.is_changed |= is_relevant(change, before);
-                if let Change::NodeClaim(name, now) = change {
+                if let Change::NodeClaim(name, after) = change {
                     self.are_commands_touched |= self.commands.iter().any(|command| command.concerns(&name.name));
-                    if now.is_none() {
+                    if after.is_none() {
                         self.memory.rebalance.remove(&name.name);
+                        self.memory.unmarked.remove(&name.name);
                     }
                 }
                 // Taints and pods are on nodes.
@@ -154,17 +156,23 @@ impl Disruption {
             }
             Input::WriteFailed { effect, error } => {
                 if let Effect::CreateClaim(claim) = &**effect {
+                    self.are_commands_touched = true;
                     for command in &mut self.commands {
                         match error {
                             WriteError::Invalid { message } => command.refused(&claim.name, message),
                             WriteError::Conflict
                             | WriteError::NotFound
                             | WriteError::BudgetRefused { .. }
-                            | WriteError::Unavailable { .. } => command.create_failed(&claim.name),
+                            | WriteError::Unavailable { .. } => command.create_failed(&claim.name, now),
                         }
                     }
                 }
-                self.are_commands_touched = true;
+                // Asked for again when it may be sent again.
+                if let Effect::DeleteClaim(target) = &**effect
+                    && self.commands.iter().any(|command| command.concerns(&target.name.name))
+                {
+                    self.wake_commands(later(now, retry_after(error)));
+                }
             }
             Input::Catalogue(_) => self.is_changed = true,
             Input::Synced
@@ -187,6 +195,11 @@ impl Disruption {
         self.are_commands_touched = true;
         self.is_changed = true;
         self.write_marks(&mut Done::default());
+    }
+
+    /// Something that decisions rest on has changed, and is no change of the cluster.
+    pub fn touch(&mut self) {
+        self.is_changed = true;
     }
 
     /// Pods are expected on these hosts, so that they stay for a while.
@@ -286,9 +299,18 @@ impl Disruption {
             let step = command.advance(facts.snapshot, limit, facts.now);
             done.effects.extend(step.effects);
             done.notes.extend(step.notes);
+            for claim in step.unmarked {
+                self.memory.unmarked.add(claim, facts.now);
+            }
             if let Some(outcome) = step.ended {
                 self.ended(command, outcome, facts.now, done);
                 return false;
+            }
+            // The first lists may not show yet what is to be asked.
+            if step.is_in_doubt && self.patience.is_over() {
+                let staying: Vec<_> = command.staying(facts.snapshot).map(|claim| claim.name().clone()).collect();
+                command.heard(&overtaken(&staying, command.method, &view(facts, &self.memory)));
+                continue;
             }
             if !step.is_moved {
                 if let Some(at) = step.wake {
@@ -359,9 +381,14 @@ impl Disruption {
         self.looked_at = Some(facts.now);
         self.has_looked = true;
         self.is_changed = false;
+        let was_patient = !self.patience.is_over();
         self.patience.pass(facts.now);
         if self.patience.is_over() {
             self.collect_orphans(facts, done);
+            if was_patient {
+                // Commands that were taken up are asked now whether they may go on.
+                self.wake_commands(facts.now);
+            }
         }
         let mut round = decide(&view(facts, &self.memory));
         let events = std::mem::take(&mut round.events);

@@ -1,6 +1,6 @@
 //! The engine and its one function.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -36,6 +36,12 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// And this soon after a claim could not be created.
 const AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(1);
 
+/// So long a round waits for launches under way at most: what they will have room for can be filled later.
+const MOST_FOR_LAUNCHES: SignedDuration = SignedDuration::from_secs(10);
+/// And so long for claims that were asked for and are not seen. That is over within a moment, but where one is asked for
+/// every moment; and what they take of their pools' limits is not known before.
+const MOST_FOR_UNSEEN: SignedDuration = SignedDuration::from_secs(20);
+
 pub struct Engine {
     settings: Settings,
     snapshot: ClusterSnapshot,
@@ -45,6 +51,8 @@ pub struct Engine {
     batch: Batch,
     /// When waiting pods are looked at without being heard of.
     retry: Option<Timestamp>,
+    /// Since when a round is wanted, and waits for claims under way.
+    waits_since: Option<Timestamp>,
     /// What may be launched, without what is avoided.
     types: BTreeMap<Arc<str>, Arc<[InstanceType]>>,
     /// The same with it.
@@ -92,6 +100,7 @@ impl Engine {
             outstanding: Outstanding::default(),
             batch: Batch::default(),
             retry: None,
+            waits_since: None,
             types: BTreeMap::new(),
             catalogues: Catalogues::new(),
             avoided: Avoided::default(),
@@ -191,7 +200,7 @@ impl Engine {
     fn hear(&mut self, input: Input, now: Timestamp) {
         self.memory.hear(&input, &self.snapshot, now);
         self.agenda.hear(&input, &self.snapshot);
-        self.disruption.hear(&input, &self.snapshot);
+        self.disruption.hear(&input, &self.snapshot, now);
         match input {
             Input::Change(change) => {
                 self.see(&change, now);
@@ -240,7 +249,10 @@ impl Engine {
         self.catalogues = types;
         let types = self.avoided.apply(&self.catalogues);
         let is_other = |(pool, new): &(&Arc<str>, &Arc<[InstanceType]>)| self.types.get(*pool) != Some(new);
-        let changed = types.iter().filter(is_other).map(|(pool, _)| pool.clone()).collect();
+        let changed: BTreeSet<Arc<str>> = types.iter().filter(is_other).map(|(pool, _)| pool.clone()).collect();
+        if !changed.is_empty() || self.types.len() != types.len() {
+            self.disruption.touch();
+        }
         self.agenda.offers_changed(&changed, &self.snapshot);
         self.types = types;
         self.retry = Some(now);
@@ -425,28 +437,36 @@ impl Engine {
     /// When the next round may be due.
     fn next_round(&self, now: Timestamp) -> Option<Timestamp> {
         let wanted = self.batch.look_at(self.retry, self.settings.batch_idle, self.settings.batch_max)?;
-        let holds = [
-            provisioning::hold(&self.snapshot, now),
-            self.expected.hold(&self.snapshot, now),
-            self.disruption.hold(&self.snapshot, now),
-        ];
-        Some(holds.into_iter().flatten().fold(wanted, Ord::max))
+        // Each claim is waited for, and not all of them: while nodes are replaced there is always one that is coming.
+        let since = self.waits_since.unwrap_or(wanted);
+        let launches = provisioning::hold(&self.snapshot, now).map(|at| at.min(later(since, MOST_FOR_LAUNCHES)));
+        let unseen = [self.expected.hold(&self.snapshot, now), self.disruption.hold(&self.snapshot, now)];
+        let unseen = unseen.into_iter().flatten().max().map(|at| at.min(later(since, MOST_FOR_UNSEEN)));
+        Some([launches, unseen].into_iter().flatten().fold(wanted, Ord::max))
     }
 
     fn provision(&mut self, now: Timestamp, output: &mut Output) {
+        let wanted = self.batch.look_at(self.retry, self.settings.batch_idle, self.settings.batch_max);
+        if let Some(wanted) = wanted.filter(|wanted| *wanted <= now) {
+            self.waits_since.get_or_insert(wanted);
+        }
         if self.next_round(now).is_none_or(|at| now < at) {
             return;
         }
+        self.waits_since = None;
         self.batch.close();
         self.expected.refresh(&self.snapshot, now);
-        if self.settings.capacity_buffers {
-            self.buffers.resolve(&self.snapshot);
+        if self.settings.capacity_buffers && self.buffers.resolve(&self.snapshot) {
+            // The nodes that keep room for them are others now.
+            self.disruption.touch();
         }
         let waiting = Waiting {
             pods: provisioning::waiting_pods(&self.snapshot, &self.expected, now),
             virtual_pods: self.expected.without_place(self.buffers.pods().cloned()),
         };
-        self.retry = match (waiting.pods.is_empty(), self.buffers.is_empty()) {
+        // A pod whose claim is slow to launch may not fit on what comes.
+        let nobody_waits = waiting.pods.is_empty() && self.expected.is_empty();
+        self.retry = match (nobody_waits, self.buffers.is_empty()) {
             (false, _) => Some(later(now, LOOK_AGAIN)),
             (true, false) => Some(later(now, buffers::LOOK_AGAIN)),
             (true, true) => None,

@@ -35,3 +35,6 @@ pub use engine::{Engine, Output};
 pub use notes::DisruptionNote;
 pub use provisioning::PodVerdict;
 pub use settings::Settings;
+
+#[cfg(test)]
+mod tests;

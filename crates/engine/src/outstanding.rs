@@ -16,6 +16,19 @@ use crate::agenda::Item;
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(10);
 /// A write that failed is tried again when the object changes, or after this.
 const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
+/// When a deletion that failed is tried again. One that is refused for what it is will hardly be let through a second later:
+/// it is a right that is missing, or a webhook.
+pub fn retry_after(error: &WriteError) -> SignedDuration {
+    match error {
+        WriteError::Invalid { .. } => LOST_AFTER,
+        WriteError::Conflict
+        | WriteError::NotFound
+        | WriteError::BudgetRefused { .. }
+        | WriteError::Unavailable { .. } => RETRY_AFTER,
+    }
+}
+
 /// So many patches are remembered before it is asked which of them are long done.
 const MANY: usize = 256;
 
@@ -122,8 +135,10 @@ impl Outstanding {
     /// which it has already: the same write again could only come too early. A server that is behind with its watches
     /// would have one per object and second to refuse.
     pub fn failed(&mut self, effect: &Effect, error: &WriteError, now: Timestamp) {
-        if let Some(Write::Delete(object)) = Write::of(effect) {
-            self.deletions.remove(&object);
+        if let Some(Write::Delete(object)) = Write::of(effect)
+            && let Some(repeat_at) = self.deletions.get_mut(&object)
+        {
+            *repeat_at = later(now, retry_after(error));
         }
         if *error == WriteError::Conflict {
             return;
@@ -201,8 +216,13 @@ mod tests {
         assert!(outstanding.is_new(&Effect::DeleteClaim(target("2")), at(1)), "another claim of that name");
         assert!(outstanding.is_new(&Effect::DeleteNode(target("1")), at(1)));
         outstanding.failed(&Effect::DeleteClaim(target("1")), &WriteError::NotFound, at(2));
+        assert!(!outstanding.is_new(&Effect::DeleteClaim(target("1")), at(2)), "whoever wants it asks again at once");
         assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(3)));
         assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(13)));
+        let forbidden = WriteError::Invalid { message: "forbidden".to_owned() };
+        outstanding.failed(&Effect::DeleteClaim(target("1")), &forbidden, at(13));
+        assert!(!outstanding.is_new(&Effect::DeleteClaim(target("1")), at(22)));
+        assert!(outstanding.is_new(&Effect::DeleteClaim(target("1")), at(23)));
     }
 
     /// Found with five hundred nodes that came at once: every second patch of a claim's status differed from the one under

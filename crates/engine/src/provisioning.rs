@@ -96,6 +96,11 @@ impl Expected {
         self.claims.remove(claim).is_some()
     }
 
+    /// Whether no pod has a place on a claim that is still to come.
+    pub fn is_empty(&self) -> bool {
+        self.claims.values().all(|claim| claim.pods.is_empty())
+    }
+
     /// Until when a round should wait for claims that were asked for and are not seen: what they take of their pools'
     /// limits is not known before.
     pub fn hold(&self, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Timestamp> {

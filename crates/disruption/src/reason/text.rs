@@ -42,6 +42,7 @@ reasons! {
     Replacement "replacement", "The node was launched by a disruption that is not done.", "Wait until the nodes that it replaces are gone.";
     Nominated "nominated", "A pending pod was promised room on this node.", "Wait; the promise ends by itself.";
     DoNotDisrupt "do_not_disrupt", "An annotation on the node asks that it stays.", "Remove the annotation when the node may go.";
+    NotMarked "not_marked", "The node was to go a short while ago, and its taint, its claim's condition or its annotation could not be written.", "Wait, and see what refuses the writes: an admission webhook, a policy, a missing right.";
     DoNotConsolidate "do_not_consolidate", "The annotation karpenter.sh/do-not-consolidate on the node holds back consolidation. Drift is not held back.", "Remove the annotation when the node may be consolidated.";
     DoNotRepair "do_not_repair", "The node is sick, and the annotation karpenter.sh/do-not-repair on it asks not to touch it.", "Remove the annotation when the node may be repaired.";
     ProtectedPod "protected_pod", "A pod on the node has the annotation karpenter.sh/do-not-disrupt.", "Remove the annotation, give it a duration, or set terminationGracePeriod so that drift may go on.";
@@ -101,6 +102,7 @@ impl fmt::Display for KeepReason {
             Self::Rebooting => f.write_str("the node is being rebooted"),
             Self::Replacement { command } => write!(f, "it was launched by command {command}, which is not done"),
             Self::Nominated { until } => write!(f, "nominated for a pending pod until {until:.0}"),
+            Self::NotMarked { until } => write!(f, "it could not be marked to go, and is left alone until {until:.0}"),
             Self::DoNotDisrupt { annotation, until } => {
                 write!(f, "blocked by the annotation {annotation} of the node{}", Until(*until))
             }

@@ -1,6 +1,6 @@
 //! Cases 72 and 73: what the hold is for.
 
-use kerf_disruption::{Memory, Method, ObjectionKind, Proposal, View, decide, validate};
+use kerf_disruption::{KeepReason, Memory, Method, ObjectionKind, Proposal, View, decide, overtaken, validate};
 
 use crate::fixture::{Fixture, judged, show_proposal};
 
@@ -118,4 +118,35 @@ fn case_73_a_set_that_is_withdrawn_leaves_its_nodes_to_the_next_round() {
     assert_eq!(withdrawn.objection.kind, ObjectionKind::Churn);
     fixture.memory.held.clear();
     assert_eq!(judged(&fixture.decide(), "b"), "b go single_node_consolidation");
+}
+
+/// A process that takes a command up asks for what may have changed since, and not whether it would choose the node again.
+#[test]
+fn what_another_process_chose_is_held_back_by_gates_windows_and_budgets_that_allow_nothing() {
+    let check = |method, change: &str, expected: Option<&str>| {
+        let mut fixture = Fixture::read(
+            "type large cpu=16 price=0.80
+             pool p
+             node a pool=p type=large cpu=16 unsettled
+             node b pool=p type=large cpu=16 unready",
+        );
+        fixture.change(change);
+        let reasons = overtaken(&["a".into()], method, &fixture.view());
+        assert_eq!(reasons.get("a").map(KeepReason::label), expected, "{method:?} {change}");
+    };
+    for method in Method::ALL {
+        check(method, "", None);
+        check(method, "pool p budget=1", None);
+        check(method, "pool p budget=0", Some("budget_spent"));
+    }
+    check(Method::Emptiness, "pod w on=a cpu=1", Some("not_settled"));
+    check(Method::SingleNode, "pod w on=a cpu=1", None);
+    check(Method::Drift, "pod w on=a cpu=1 protected", Some("protected_pod"));
+    check(Method::Repair, "pod w on=a cpu=1 protected", None);
+    check(Method::MultiNode, "pdb w allowed=0 select:app=w\npod w on=a cpu=1 label:app=w", Some("pdb_blocks"));
+    check(Method::Emptiness, "pool p after=Never", Some("consolidation_disabled"));
+    check(Method::Drift, "pool p after=Never", None);
+    check(Method::Drift, "window w action=Drift", Some("maintenance_window"));
+    check(Method::Emptiness, "window w action=Drift", None);
+    check(Method::Emptiness, "window w action=Consolidation", Some("maintenance_window"));
 }

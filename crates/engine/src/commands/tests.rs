@@ -2,8 +2,9 @@
 
 use super::*;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use kerf_disruption::KeepReason;
 use kerf_model::change::Change;
 use kerf_model::cluster::{
     ClaimStatus, Condition, ConditionStatus, Conditions, DoNotDisrupt, Node, ObjectMeta, ObjectName, Pod, PodPhase,
@@ -36,13 +37,7 @@ fn target(name: &str) -> Target {
 fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
     let repair = bound.map(|bound| Repair { condition: Arc::from("Ready"), bound: Some(bound) });
     let going = |name: &str| Going { claim: target(name), pool: Arc::from("p"), repair: repair.clone() };
-    let replacement = |name: &&str| Replacement {
-        name: Arc::from(*name),
-        order: Some(Box::new(order(name))),
-        asked: None,
-        is_seen: false,
-        is_ready: false,
-    };
+    let replacement = |name: &&str| Replacement::new(Arc::from(*name), Some(Box::new(order(name))));
     Command {
         id: ProposalId::from("c1"),
         method: Method::Drift,
@@ -53,6 +48,8 @@ fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
         replacements: replacements.iter().map(replacement).collect(),
         started: at(0),
         phase: Phase::Marking,
+        marking: None,
+        taken_up: None,
     }
 }
 
@@ -318,6 +315,41 @@ fn nodes_that_need_no_replacement_go_when_their_marks_are_seen() {
     assert_eq!(bed.look(), "delete a, delete b");
 }
 
+/// One node that a webhook would not let be tainted kept all empty nodes of all pools waiting, marked and of no use.
+#[test]
+fn a_deletion_goes_on_without_a_node_that_cannot_be_marked() {
+    let mut bed = Bed::new(&[]);
+    bed.look();
+    bed.marked();
+    bed.node("b", false);
+    bed.now = at(1);
+    assert_eq!(bed.look(), "");
+    bed.now = at(30);
+    assert_eq!(bed.look(), "", "half a minute since the last one was marked");
+    bed.now = at(31);
+    assert_eq!(bed.look(), "delete a");
+    let mut marks = Marks::default();
+    bed.command.mark(&mut marks);
+    assert!(marks.get("b").is_none());
+    bed.gone("a");
+    assert_eq!(bed.look(), "done");
+}
+
+#[test]
+fn a_deletion_none_of_whose_nodes_can_be_marked_is_given_up_and_a_replacement_waits_its_whole_time() {
+    let mut bed = Bed::new(&[]);
+    bed.look();
+    bed.now = at(30);
+    assert_eq!(bed.look(), "rolled back: not_marked_in_time");
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    bed.node("b", false);
+    bed.now = at(599);
+    assert_eq!(bed.look(), "");
+    bed.now = at(600);
+    assert_eq!(bed.look(), "rolled back: not_marked_in_time");
+}
+
 /// Case 42: what was asked for and is not seen is waited for, and asked for again under the same name.
 #[test]
 fn a_replacement_that_is_not_seen_is_asked_for_again_and_not_given_up() {
@@ -328,8 +360,27 @@ fn a_replacement_that_is_not_seen_is_asked_for_again_and_not_given_up() {
     assert_eq!(bed.look(), "");
     bed.now = at(10);
     assert_eq!(bed.look(), "create x");
-    bed.command.create_failed("x");
+    bed.command.create_failed("x", bed.now);
+    bed.now = at(11);
     assert_eq!(bed.look(), "create x", "a refusal need not be waited for");
+}
+
+/// A webhook that was down had one creation after the other to refuse, as fast as it could answer.
+#[test]
+fn a_creation_that_fails_is_repeated_after_a_second_and_then_ever_later() {
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    let mut created = Vec::new();
+    for tenth in 0..400 {
+        bed.now = at(0) + SignedDuration::from_millis(tenth * 100);
+        for _ in 0..50 {
+            if bed.look() == "create x" {
+                created.push(tenth / 10);
+                bed.command.create_failed("x", bed.now);
+            }
+        }
+    }
+    assert_eq!(created, [0, 1, 3, 7, 15, 25, 35]);
 }
 
 /// Case 41.
@@ -481,6 +532,61 @@ fn a_pure_deletion_goes_on_with_the_nodes_that_were_marked() {
     bed.claim("b", |claim| claim.meta.annotations.clear());
     bed.restart();
     assert_eq!(bed.look(), "delete a");
+}
+
+/// The record is the first of three writes: a pod may have come between it and the taint.
+#[test]
+fn a_pure_deletion_none_of_whose_nodes_was_fully_marked_is_rolled_back() {
+    let mut bed = Bed::new(&[]);
+    bed.marked();
+    bed.node("a", false);
+    bed.claim("b", |claim| claim.status.conditions = Conditions::default());
+    bed.restart();
+    assert_eq!(bed.look(), "rolled back: interrupted");
+}
+
+#[test]
+fn a_replacement_whose_nodes_lost_their_marks_is_asked_once_more_and_stands_or_falls_as_a_whole() {
+    let doubtful = || {
+        let mut bed = Bed::new(&["x"]);
+        bed.marked();
+        bed.look();
+        bed.ready("x");
+        bed.node("a", false);
+        bed.restart();
+        assert_eq!(bed.look(), "", "the marks come first");
+        bed.marked();
+        assert_eq!(bed.look(), "", "and then the question");
+        bed
+    };
+    let mut bed = doubtful();
+    bed.command.heard(&BTreeMap::new());
+    assert_eq!(bed.look(), "delete a, delete b");
+    let mut bed = doubtful();
+    bed.command.heard(&[(Arc::from("b"), KeepReason::DoNotConsolidate)].into());
+    assert_eq!(bed.look(), "delete x");
+    bed.gone("x");
+    assert_eq!(bed.look(), "rolled back: overtaken");
+}
+
+#[test]
+fn a_replacement_that_was_decided_a_while_ago_is_asked_once_more_by_a_new_process_only() {
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    bed.look();
+    bed.ready("x");
+    bed.now = at(181);
+    bed.restart();
+    assert_eq!(bed.look(), "");
+    bed.deleting("a");
+    bed.restart();
+    assert_eq!(bed.look(), "delete b", "they had been allowed to go");
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    bed.look();
+    bed.ready("x");
+    bed.now = at(181);
+    assert_eq!(bed.look(), "delete a, delete b");
 }
 
 /// A create that was on its way when the process died arrives after the roll-back.
