@@ -216,6 +216,27 @@ fn a_static_pool_sheds_the_nodes_that_hurt_least() {
     assert_eq!(shed(0), ["new", "empty", "cheap", "busy", "guarded"]);
 }
 
+/// After a drift whose replacement had registered and never became ready, the node that worked was deleted, because less of
+/// its life was left, and the broken one stayed.
+#[test]
+fn a_static_pool_that_is_too_large_keeps_the_node_that_works() {
+    let node = |name: &str, words: &str| {
+        format!("claim {name} pool=p id={name} launched registered expire=2h {words}\nnode {name} id={name}\n")
+    };
+    let old = node("old", "created=10:30 initialized");
+    let cluster = format!("{old}{}{POOL} replicas=1", node("replacement", "created=11:50"));
+    let shed = |cluster: &str| {
+        let steps = world(cluster).pool("p");
+        let names = steps.lines().filter_map(|line| line.strip_prefix("delete claim "));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(shed(&cluster), ["replacement"]);
+    let initialized = format!("{old}{}{POOL} replicas=1", node("replacement", "created=11:50 initialized"));
+    assert_eq!(shed(&initialized), ["old"]);
+    let busy = format!("{cluster}\npod a node=replacement");
+    assert_eq!(shed(&busy), ["old"]);
+}
+
 /// Sheet 03 case 54, to the letter: two nodes of each kind.
 #[test]
 fn a_static_pool_of_eight_shrinks_by_two_and_two() {
