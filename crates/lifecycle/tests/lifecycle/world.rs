@@ -173,10 +173,14 @@ impl World {
         render::steps(&steps, &self.snapshot)
     }
 
-    pub fn pool(&mut self, name: &str) -> String {
+    pub fn pool_steps(&mut self, name: &str) -> Steps {
         let pool = self.snapshot.pool(name).unwrap().clone();
         let steps = pool::next(&pool, &pool::Totals::of(&self.snapshot), self.view());
-        let steps = self.took(steps);
+        self.took(steps)
+    }
+
+    pub fn pool(&mut self, name: &str) -> String {
+        let steps = self.pool_steps(name);
         render::steps(&steps, &self.snapshot)
     }
 
