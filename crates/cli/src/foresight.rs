@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kerf_lifecycle::claim::PoolRoom;
 use kerf_lifecycle::claim::drift::in_place::PodKeys;
 use kerf_lifecycle::claim::expiration::Expiry;
 use kerf_lifecycle::claim::{expiration, foresee};
@@ -46,6 +47,7 @@ impl Cluster {
             rules: &self.rules,
             marks: &Marks::default(),
             pod_keys: &PodKeys::default(),
+            room: &PoolRoom::default(),
             now,
         })
     }

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use crate::metrics::{Metrics, Seen, Transition, Waiting, transitions};
+use crate::pace::Pace;
 use crate::probes::Health;
 
 /// As many changes as a list of a large page brings, a few times over.
@@ -66,6 +67,8 @@ pub enum Work {
     Tend {
         claim: Arc<NodeClaim>,
         class: Option<Arc<NodeClass>>,
+        /// The engine's time, in which the answer is understood.
+        now: Timestamp,
     },
     Catalogue(Vec<(Arc<StoredPool>, Option<Arc<NodeClass>>)>),
     Avoid(Vec<OfferingName>),
@@ -147,12 +150,14 @@ impl Brain {
     pub fn run(mut self, mut queue: mpsc::Receiver<Heard>, runtime: &Handle) {
         let mut heard = Vec::new();
         let mut wake = None;
+        let mut pace = Pace::new(clock(), Instant::now());
         loop {
             let open = runtime.block_on(async {
                 match wake {
                     None => queue.recv_many(&mut heard, QUEUE_LENGTH).await > 0,
                     Some(at) => {
-                        let wait = tokio::time::timeout(until(at), queue.recv_many(&mut heard, QUEUE_LENGTH));
+                        let wait =
+                            tokio::time::timeout(pace.until(at, clock()), queue.recv_many(&mut heard, QUEUE_LENGTH));
                         wait.await.map_or(true, |count| count > 0)
                     }
                 }
@@ -160,8 +165,7 @@ impl Brain {
             if !open || self.work.is_closed() {
                 return;
             }
-            // A clock that is set back must not make the engine see time run backwards.
-            self.now = self.now.max(clock());
+            self.now = pace.read(clock(), Instant::now());
             wake = self.think(std::mem::take(&mut heard));
         }
     }
@@ -482,7 +486,7 @@ impl Brain {
             let Some(claim) = self.engine.snapshot().claim(&name).cloned() else { continue };
             if self.settings.manages(&claim.node.class) {
                 let class = self.engine.snapshot().class(&claim.node.class).cloned();
-                self.send(Work::Tend { claim, class });
+                self.send(Work::Tend { claim, class, now: self.now });
             }
         }
     }
@@ -536,8 +540,4 @@ fn tell_disruption(note: &DisruptionNote) {
 #[expect(clippy::disallowed_methods, reason = "the shell's clock: decisions get this time as an argument")]
 pub fn clock() -> Timestamp {
     Timestamp::now()
-}
-
-fn until(at: Timestamp) -> Duration {
-    Duration::try_from(at.duration_since(clock())).unwrap_or_default()
 }

@@ -208,8 +208,8 @@ where
             Work::Ask { question, target, claim, class } => {
                 self.ask(question, target, &claim, class.as_deref()).await.map(Heard::Input)
             }
-            Work::Tend { claim, class } => {
-                let at = self.cloud.tend(&claim, class.as_deref(), clock()).await;
+            Work::Tend { claim, class, now } => {
+                let at = self.cloud.tend(&claim, class.as_deref(), now).await;
                 at.map(|at| Heard::TendAt(Arc::clone(claim.name()), at))
             }
             Work::Avoid(offerings) => {

@@ -5,6 +5,9 @@
 //!
 //! After any failure the kind is listed anew, and until then nothing is decided: what was seen last may be long past, and
 //! a watch that merely goes on does not say when it has caught up.
+//!
+//! A server that does not have a kind has no objects of it. For kinds that a cluster can do without, that answer is as good
+//! as an empty list.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -60,6 +63,7 @@ pub fn start(
             queue: queue.clone(),
             missing: Arc::clone(&missing),
             is_listed: false,
+            is_missing: false,
             known: BTreeSet::new(),
             listed: BTreeSet::new(),
         };
@@ -113,6 +117,8 @@ struct Watch {
     /// How many kinds have not been listed yet; shared by all watches.
     missing: Arc<AtomicUsize>,
     is_listed: bool,
+    /// The server has last said that it does not have the kind.
+    is_missing: bool,
     /// Namespace and name of what the engine knows to be there.
     known: BTreeSet<(Option<String>, Option<String>)>,
     /// What the list under way has shown.
@@ -130,13 +136,20 @@ impl Watch {
         K: Watched + Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
         let mut failures = 0;
-        loop {
-            let Err(Failed(error)) = self.follow(api.clone(), &mut failures).await else { return };
-            if self.failed(&error, failures).await.is_err() {
-                return;
-            }
+        while self.follow_once(&api, &mut failures).await.is_ok() {
             tokio::time::sleep(PAUSES[failures.min(PAUSES.len() - 1)]).await;
             failures += 1;
+        }
+    }
+
+    /// Until it has failed and that is told.
+    async fn follow_once<K>(&mut self, api: &Api<K>, failures: &mut usize) -> Result<(), Closed>
+    where
+        K: Watched + Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        match self.follow(api.clone(), failures).await {
+            Ok(closed) => Err(closed),
+            Err(Failed(error)) => self.failed(&error).await,
         }
     }
 
@@ -178,15 +191,21 @@ impl Watch {
                 self.seen(&object).await
             }
             Event::InitDone => {
-                let listed = std::mem::take(&mut self.listed);
-                let known = std::mem::replace(&mut self.known, listed);
-                for (namespace, name) in known.difference(&self.known.clone()).cloned() {
-                    self.gone(&ObjectMeta { namespace, name, ..ObjectMeta::default() }).await?;
-                }
-                self.tell(Heard::Current(self.kind.api_kind().kind)).await?;
-                self.first_list_done().await
+                self.is_missing = false;
+                self.list_done().await
             }
         }
+    }
+
+    /// What is known and was not in the list is gone.
+    async fn list_done(&mut self) -> Result<(), Closed> {
+        let listed = std::mem::take(&mut self.listed);
+        let known = std::mem::replace(&mut self.known, listed);
+        for (namespace, name) in known.difference(&self.known.clone()).cloned() {
+            self.gone(&ObjectMeta { namespace, name, ..ObjectMeta::default() }).await?;
+        }
+        self.tell(Heard::Current(self.kind.api_kind().kind)).await?;
+        self.first_list_done().await
     }
 
     async fn seen(&mut self, object: &impl Watched) -> Result<(), Closed> {
@@ -209,23 +228,24 @@ impl Watch {
         self.say(Input::Change(self.kind.gone(meta))).await
     }
 
-    async fn failed(&mut self, error: &watcher::Error, failures: usize) -> Result<(), Closed> {
-        let kind = self.kind.api_kind();
-        if is_unknown_kind(error) {
-            // Karpenter's own definitions lack this kind: a cluster that has not got it has no windows.
-            if self.kind == WatchedKind::MaintenanceWindow {
-                return self.first_list_done().await;
-            }
-            if failures == 0 {
-                error!(
-                    kind = kind.kind,
-                    "this kind is not served: install it with `kerf crds | kubectl apply --server-side -f -`"
-                );
-            }
-        } else {
-            warn!(kind = kind.kind, error = chain(error), "the watch failed; listing anew");
+    async fn failed(&mut self, error: &watcher::Error) -> Result<(), Closed> {
+        let kind = self.kind.api_kind().kind;
+        if !is_unknown_kind(error) {
+            warn!(kind, error = chain(error), "the watch failed; listing anew");
+            return self.tell(Heard::Outdated(kind)).await;
         }
-        self.tell(Heard::Outdated(kind.kind)).await
+        let is_news = !std::mem::replace(&mut self.is_missing, true);
+        if can_be_missing(self.kind) {
+            if is_news {
+                info!(kind, "this kind is not served; taken for a kind without objects");
+            }
+            self.listed.clear();
+            return self.list_done().await;
+        }
+        if is_news {
+            error!(kind, "this kind is not served: install it with `kerf crds | kubectl apply --server-side -f -`");
+        }
+        self.tell(Heard::Outdated(kind)).await
     }
 
     async fn first_list_done(&mut self) -> Result<(), Closed> {
@@ -253,6 +273,155 @@ fn name(meta: &ObjectMeta) -> (Option<String>, Option<String>) {
     (meta.namespace.clone(), meta.name.clone())
 }
 
+/// Kinds that may be installed later, or taken away while the controller runs. Karpenter's own definitions lack windows;
+/// overlays and buffers are extras that somebody else may own. Without the others nothing can be decided.
+const fn can_be_missing(kind: WatchedKind) -> bool {
+    match kind {
+        WatchedKind::MaintenanceWindow | WatchedKind::NodeOverlay | WatchedKind::CapacityBuffer => true,
+        WatchedKind::Pod
+        | WatchedKind::Node
+        | WatchedKind::NodeClaim
+        | WatchedKind::NodePool
+        | WatchedKind::NodeClass(_)
+        | WatchedKind::DaemonSet
+        | WatchedKind::DisruptionBudget
+        | WatchedKind::VolumeAttachment
+        | WatchedKind::PersistentVolumeClaim
+        | WatchedKind::PersistentVolume
+        | WatchedKind::StorageClass
+        | WatchedKind::CsiNode
+        | WatchedKind::Namespace
+        | WatchedKind::PodTemplate
+        | WatchedKind::Workload(_)
+        | WatchedKind::Service => false,
+    }
+}
+
 fn is_unknown_kind(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    use http::{Request, Response};
+    use kerf_model::change::Change;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What the server answers to the next list or watch. When nothing is left, it stays silent.
+    #[derive(Debug, Clone)]
+    enum Answer {
+        Windows(&'static [&'static str]),
+        /// A watch that the server has closed, and what it said before.
+        Watched(Value),
+        Code(u16),
+    }
+    use Answer::{Code, Watched, Windows};
+
+    fn respond(answer: Answer) -> Response<Body> {
+        let window = |name: &&str| {
+            json!({
+                "apiVersion": "karpenter.sh/v1alpha1",
+                "kind": "MaintenanceWindow",
+                "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+                "spec": {"schedule": "0 0 * * *", "duration": "1h", "actions": ["Drift"]},
+            })
+        };
+        let (code, body) = match answer {
+            Windows(names) => {
+                let items: Vec<Value> = names.iter().map(window).collect();
+                let (api, kind) = ("karpenter.sh/v1alpha1", "MaintenanceWindowList");
+                let list =
+                    json!({"apiVersion": api, "kind": kind, "metadata": {"resourceVersion": "1"}, "items": items});
+                (200, list)
+            }
+            Watched(event) => (200, event),
+            Code(code) => {
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code});
+                (code, status)
+            }
+        };
+        let body = Body::from(format!("{body}\n").into_bytes());
+        Response::builder().status(code).body(body).unwrap()
+    }
+
+    /// What is heard of windows from a server with these answers, in short.
+    async fn heard(answers: impl IntoIterator<Item = Answer>) -> Vec<String> {
+        let answers: Arc<Mutex<VecDeque<Answer>>> = Arc::new(Mutex::new(answers.into_iter().collect()));
+        let (is_over, mut over) = mpsc::channel::<()>(1);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let next = answers.lock().unwrap().pop_front();
+            let is_over = is_over.clone();
+            async move {
+                match next {
+                    Some(answer) => Ok::<_, std::convert::Infallible>(respond(answer)),
+                    None => {
+                        let _ = is_over.send(()).await;
+                        std::future::pending().await
+                    }
+                }
+            }
+        });
+        let api: Api<Lenient<MaintenanceWindow>> = Api::all(Client::new(service, "default"));
+        let (queue, mut heard) = mpsc::channel(100);
+        let mut watch = Watch {
+            kind: WatchedKind::MaintenanceWindow,
+            reader: Reader::new(None),
+            queue,
+            missing: Arc::new(AtomicUsize::new(1)),
+            is_listed: false,
+            is_missing: false,
+            known: BTreeSet::new(),
+            listed: BTreeSet::new(),
+        };
+        // Without the pauses.
+        let follow = async { while watch.follow_once(&api, &mut 0).await.is_ok() {} };
+        tokio::select! {
+            () = follow => panic!("nobody has stopped listening"),
+            _ = over.recv() => {}
+        }
+        let mut told = Vec::new();
+        while let Ok(one) = heard.try_recv() {
+            told.push(match one {
+                Heard::Outdated(_) => "outdated".to_owned(),
+                Heard::Current(_) => "current".to_owned(),
+                Heard::Input(Input::Synced) => "synced".to_owned(),
+                Heard::Input(Input::Change(Change::MaintenanceWindow(name, window))) => {
+                    format!("{} {}", name.name, if window.is_some() { "seen" } else { "gone" })
+                }
+                other => panic!("{other:?}"),
+            });
+        }
+        told
+    }
+
+    /// The controller stood still for good where the definition of windows is not installed: the hiccup had made them
+    /// unknown, and no list ever came that made them known again.
+    #[tokio::test]
+    async fn a_hiccup_of_the_server_froze_a_cluster_without_the_definition_of_windows() {
+        let told = heard([Code(404), Code(503), Code(404), Code(404)]).await;
+        assert_eq!(told, ["current", "synced", "outdated", "current", "current"]);
+        let told = heard([Code(503), Code(404)]).await;
+        assert_eq!(told, ["outdated", "current", "synced"]);
+    }
+
+    /// Its windows held back nodes that nobody could free any more, and nothing was decided until the next start.
+    #[tokio::test]
+    async fn the_definition_of_windows_was_deleted_under_a_running_controller() {
+        let expected = ["freeze seen", "current", "synced", "outdated", "freeze gone", "current"];
+        assert_eq!(heard([Windows(&["freeze"]), Code(404), Code(404)]).await, expected);
+        let broken = json!({"type": "ERROR", "object": {"kind": "Status", "code": 500, "status": "Failure"}});
+        assert_eq!(heard([Windows(&["freeze"]), Watched(broken), Code(404)]).await, expected);
+    }
+
+    #[tokio::test]
+    async fn windows_that_are_installed_later_are_seen() {
+        let told = heard([Code(404), Windows(&["freeze"])]).await;
+        assert_eq!(told, ["current", "synced", "freeze seen", "current"]);
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{Held, Round, Verdict, deletion_costs};
+use kerf_lifecycle::claim::PoolRoom;
 use kerf_lifecycle::claim::drift::in_place::PodKeys;
 use kerf_lifecycle::pool::{self, Totals};
 use kerf_lifecycle::{Memory, Note, Steps, View, claim, garbage, node, window};
@@ -70,6 +71,8 @@ pub struct Engine {
     is_synced: bool,
     /// Made anew with every look.
     pod_keys: PodKeys,
+    /// Renewed with every look.
+    room: PoolRoom,
     pod_costs: PodCosts,
     sold_out: SoldOut,
 }
@@ -113,6 +116,7 @@ impl Engine {
             instances: None,
             is_synced: false,
             pod_keys: PodKeys::default(),
+            room: PoolRoom::default(),
             pod_costs: PodCosts::default(),
             sold_out: SoldOut::default(),
         }
@@ -159,6 +163,7 @@ impl Engine {
             self.hear(input, now);
         }
         self.pod_keys = PodKeys::default();
+        self.room.renew();
         let mut output = Output::default();
         if !self.is_synced {
             return output;
@@ -341,6 +346,7 @@ impl Engine {
             rules: &self.settings.labels,
             marks: self.disruption.marks(),
             pod_keys: &self.pod_keys,
+            room: &self.room,
             now,
         }
     }

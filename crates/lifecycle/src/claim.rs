@@ -31,6 +31,7 @@ pub mod reparenting;
 pub(crate) use draft::ClaimDraft;
 pub(crate) use finalize::{Ending, end_instance};
 pub use hold::Hold;
+pub use limit::PoolRoom;
 
 /// What a claim wants next (upstream: `nodeclaim.lifecycle` and the controllers around it).
 ///

@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_model::change::{Change, Input};
 use kerf_model::cloud::{InterruptionCause, RebootAnswer, UpdateAnswer};
 use kerf_model::cluster::{NodeClaim, ObjectMeta, ObjectName, Pod, condition_kind as kind};
-use kerf_model::effect::{Effect, Target, WriteError};
+use kerf_model::effect::{ClaimPatch, Effect, MetaPatch, Target, WriteError};
+use kerf_model::label::annotation;
 use kerf_model::node_pool::PoolSize;
 use kerf_model::snapshot::ClusterSnapshot;
 
@@ -52,6 +53,8 @@ struct ClaimMemory {
     hooks: HookCheck,
     in_place: InPlaceCall,
     reboot: Option<RebootCall>,
+    /// The version of the claim for which the stamp of its pool was refused.
+    refused_stamp: Option<Arc<str>>,
 }
 
 /// More names of claims than a static pool uses up in years.
@@ -116,6 +119,12 @@ impl Memory {
                     && before.pod(&pod.name).is_some_and(|known| known.meta.uid == pod.uid)
                 {
                     self.pod_mut(pod).evict_failed(error, now);
+                }
+                if let (Effect::PatchClaim(claim, patch), WriteError::Invalid { .. }) = (&**effect, error)
+                    && is_stamp(patch)
+                    && is_known(claim)
+                {
+                    self.claim_mut(claim).refused_stamp = patch.meta.resource_version.clone();
                 }
                 if let (Effect::PatchNode(node, patch), WriteError::Invalid { message }) = (&**effect, error)
                     && patch.taints.is_none()
@@ -217,6 +226,12 @@ impl Memory {
         Some(&self.claim(&claim.meta)?.in_place)
     }
 
+    /// Whether the server has refused for good to stamp the claim as it is.
+    pub(crate) fn refuses_stamp(&self, claim: &NodeClaim) -> bool {
+        let refused = self.claim(&claim.meta).and_then(|memory| memory.refused_stamp.as_ref());
+        refused == Some(&claim.meta.resource_version)
+    }
+
     pub(crate) fn reboot(&self, claim: &NodeClaim) -> Option<&RebootCall> {
         self.claim(&claim.meta)?.reboot.as_ref()
     }
@@ -258,6 +273,7 @@ impl Memory {
             hooks: HookCheck::default(),
             in_place: InPlaceCall::default(),
             reboot: None,
+            refused_stamp: None,
         };
         let memory = self.claims.entry(claim.name.name.clone()).or_insert_with(fresh);
         if memory.uid != claim.uid {
@@ -364,6 +380,15 @@ impl Note {
             Self::Registered { claim } | Self::Initialized { claim } | Self::GivenUp { claim, .. } => claim,
         }
     }
+}
+
+/// Whether nothing but the pool's hash was to be written.
+fn is_stamp(patch: &ClaimPatch) -> bool {
+    const STAMP: [&str; 3] =
+        [annotation::NODEPOOL_HASH, annotation::NODEPOOL_HASH_VERSION, annotation::NODEPOOL_FIELD_HASHES];
+    let MetaPatch { labels, annotations, finalizers, owners, .. } = &patch.meta;
+    let is_only = labels.is_empty() && finalizers.is_none() && owners.is_none() && patch.status.is_empty();
+    is_only && annotations.keys().all(|key| STAMP.contains(&&**key))
 }
 
 /// The node on which this change is an event: a pod was bound, ended, began to go, or vanished without a word.

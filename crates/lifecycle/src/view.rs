@@ -8,6 +8,7 @@ use kerf_model::cluster::InstanceType;
 use kerf_model::label::LabelRules;
 use kerf_model::snapshot::ClusterSnapshot;
 
+use crate::claim::PoolRoom;
 use crate::claim::drift::in_place::PodKeys;
 use crate::{Marks, Memory, Settings};
 
@@ -23,6 +24,8 @@ pub struct View<'a> {
     pub marks: &'a Marks,
     /// The labels by which pods choose their nodes, in this snapshot.
     pub pod_keys: &'a PodKeys,
+    /// What pools with limits have left, in this snapshot.
+    pub room: &'a PoolRoom,
     pub now: Timestamp,
 }
 

@@ -64,8 +64,20 @@ pub(super) fn request(
         None => draft.remove_annotation(annotation::REBOOT_TERMINATION_GRACE_PERIOD),
     }
     draft.remove_annotation(annotation::REBOOT_PRE_BOOT_ID);
-    let before = draft.claim.meta.annotation(annotation::REBOOTS).map(|times| format!("{times},")).unwrap_or_default();
-    draft.set_annotation(annotation::REBOOTS, &Arc::from(format!("{before}{}", whole_seconds(now))));
+    if !is_counted(draft.claim) {
+        let before = draft.claim.meta.annotation(annotation::REBOOTS);
+        let before = before.map(|times| format!("{times},")).unwrap_or_default();
+        draft.set_annotation(annotation::REBOOTS, &Arc::from(format!("{before}{}", whole_seconds(now))));
+    }
+}
+
+/// Whether this reboot is among the times already. They are written before the condition that asks for it, which may have
+/// been refused, or been cut off by a crash: the last time is then later than anything that the condition says.
+fn is_counted(claim: &NodeClaim) -> bool {
+    let times = claim.meta.annotation(annotation::REBOOTS);
+    let last: Option<Timestamp> = times.and_then(|times| times.rsplit(',').next()?.parse().ok());
+    let asked = claim.status.conditions.get(kind::REBOOTING).map(|condition| condition.since);
+    last.is_some_and(|last| asked.is_none_or(|asked| asked < last))
 }
 
 pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {

@@ -14,6 +14,9 @@ use crate::view::View;
 
 /// Claims first, and the pool once they are seen with theirs: between the two nothing compares as drifted. The other way
 /// round, a crash would leave every claim drifted.
+///
+/// A claim whose stamp is refused for good is not waited for. It never compares as drifted then: its hash is of another
+/// version, or differs only by what means nothing. The others of the pool do.
 pub(super) fn step(draft: &mut PoolDraft<'_>, view: View<'_>) -> Steps {
     let pool = draft.pool;
     let Some(hash) = &pool.hash else { return Steps::default() };
@@ -24,7 +27,10 @@ pub(super) fn step(draft: &mut PoolDraft<'_>, view: View<'_>) -> Steps {
     let migrates = pool.meta.annotation(annotation::NODEPOOL_HASH_VERSION) != Some(&hash.version);
     let name = &*pool.meta.name.name;
     let claims = view.snapshot.claims().filter(|claim| claim.pool() == Some(name) && !claim.meta.is_deleting());
-    let patches: Vec<_> = claims.filter_map(|claim| restamp(claim, hash, migrates, view)).collect();
+    let patches: Vec<_> = claims
+        .filter(|claim| !view.memory.refuses_stamp(claim))
+        .filter_map(|claim| restamp(claim, hash, migrates, view))
+        .collect();
     if !patches.is_empty() {
         return Steps { effects: patches, ..Steps::default() };
     }

@@ -26,6 +26,8 @@ struct Headcount<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Loss {
     NotLaunched,
+    /// Empty, and nobody has seen it work: what is left when a replacement came too late, beside the node that it was for.
+    NotInitialized,
     Empty,
     MovesPods,
     DisruptsProtectedPods,
@@ -122,6 +124,8 @@ fn loss(claim: &NodeClaim, view: View<'_>) -> (Loss, f64) {
         Loss::DisruptsProtectedPods
     } else if pods().any(|pod| pod.is_reschedulable()) {
         Loss::MovesPods
+    } else if !claim.status.conditions.is_true(kind::INITIALIZED) {
+        Loss::NotInitialized
     } else {
         Loss::Empty
     };

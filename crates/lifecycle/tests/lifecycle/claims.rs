@@ -63,6 +63,60 @@ fn a_claim_that_comes_when_its_pool_has_reached_its_limit_is_given_up_before_it_
     );
 }
 
+/// A thousand claims that came at once, to a pool with limits, kept the engine busy for a minute: each of them looked at
+/// all the others, and for each of those at all types that there are, twice.
+#[test]
+fn a_thousand_claims_that_wait_for_their_launch_are_added_up_once() {
+    let mut world = World::new("pool p ready limits=cpu:1200");
+    let sizes = |count: i64| (1..=count).map(|size| (format!("size-{size}"), format!("cpu:{size}")));
+    world.offer_all("p", sizes(400));
+    for claim in 0..1_000 {
+        // Three lists of types, of which the largest has two CPUs.
+        let list = ["size-1,size-2", "size-2", "size-2,none"][claim % 3];
+        let second = claim / 20;
+        world.apply(&format!(
+            "claim c{claim:03} pool=p requires=node.kubernetes.io/instance-type:In:{list} created=11:59:{second:02}"
+        ));
+    }
+    for claim in (0..1_000).rev() {
+        let steps = world.claim(&format!("c{claim:03}"));
+        let expected = if claim < 600 { "launch" } else { "delete" };
+        assert!(steps.starts_with(expected), "{claim}: {steps}");
+    }
+    let first = world.room.cost();
+    assert!(first <= 1_000 + 3 * 400, "{first} claims and types were looked at");
+    // The catalogue is the same, and so need not be looked at again.
+    world.apply("claim c999 pool=p requires=node.kubernetes.io/instance-type:In:size-2 created=11:59:59");
+    world.claim("c999");
+    assert_eq!(world.room.cost() - first, 1_000);
+}
+
+/// Of claims that were made in the same second the first by name is the older one, and what is being launched counts as it
+/// may become: as the largest type that it names.
+#[test]
+fn what_claims_may_become_counts_against_the_limits() {
+    let mut world = World::new(
+        "pool p ready limits=cpu:9,nodes:4
+         claim a pool=p created=11:50 id=i-1 launched capacity=cpu:2
+         claim b pool=p created=11:59 requires=node.kubernetes.io/instance-type:In:small,large requests=cpu:1
+         claim c pool=p created=11:59 requests=cpu:2
+         claim d pool=p created=11:59 requires=node.kubernetes.io/instance-type:In:small requests=cpu:1
+         claim e pool=p created=11:59 requires=node.kubernetes.io/instance-type:In:large deleting=11:59
+         claim f pool=other created=11:50 requires=node.kubernetes.io/instance-type:In:large
+         claim g created=11:50 requires=node.kubernetes.io/instance-type:In:large",
+    );
+    world.offer_all("p", [("small".to_owned(), "cpu:1".to_owned()), ("large".to_owned(), "cpu:4".to_owned())]);
+    let mut launches = |claim: &str| world.claim(claim).starts_with("launch");
+    assert!(launches("b"), "2 + 4 of 9");
+    assert!(launches("c"), "2 + 4 + 2 of 9: nothing is known of its type but what it must have");
+    assert!(launches("d"), "2 + 4 + 2 + 1 of 9");
+    world.apply("claim a pool=p created=11:50 id=i-1 launched capacity=cpu:3");
+    world.restart();
+    let mut launches = |claim: &str| world.claim(claim).starts_with("launch");
+    assert!(launches("c"));
+    assert!(!launches("d"), "3 + 4 + 2 + 1 of 9");
+}
+
 /// Case 2.
 #[test]
 fn a_claim_of_another_controllers_class_is_not_touched() {

@@ -1,5 +1,10 @@
 //! Pools: sheet 04, cases 22, 23 and 58-62.
 
+use std::sync::Arc;
+
+use kerf_model::change::{Change, Input};
+use kerf_model::effect::{Effect, WriteError};
+
 use crate::world::{World, check};
 
 /// A pool with nothing left to say, and its class.
@@ -109,6 +114,33 @@ fn an_edit_that_changes_no_field_reaches_the_claims_and_one_that_does_stays_visi
     assert!(real.starts_with("patch pool p: @karpenter.sh/nodepool-hash=9 "), "{real}");
     let foreign = world(&format!("{pool}\n{claim}1 {key}=7")).pool("p");
     assert!(foreign.starts_with("patch pool p: "), "{foreign}");
+}
+
+/// One claim that an admission policy did not let anybody change kept its pool from being stamped for ever, and nothing of
+/// the pool from being seen as drifted.
+#[test]
+fn a_claim_whose_stamp_is_refused_for_good_does_not_hold_back_its_pool() {
+    let claims = "claim a pool=p annotation.karpenter.sh/nodepool-hash=1
+         claim b pool=p annotation.karpenter.sh/nodepool-hash=1";
+    let mut world = world(&format!("{claims}\n{POOL} hash=9"));
+    let steps = world.pool_steps("p");
+    let fail = |world: &mut World, claim: &str, error: WriteError| {
+        let of_claim =
+            |effect: &&Effect| matches!(effect, Effect::PatchClaim(target, _) if &*target.name.name == claim);
+        let effect = Box::new(steps.effects.iter().find(of_claim).unwrap().clone());
+        world.hear(Input::WriteFailed { effect, error });
+    };
+    let refused = || WriteError::Invalid { message: "denied by a policy".to_owned() };
+    fail(&mut world, "a", refused());
+    fail(&mut world, "b", WriteError::Unavailable { message: "busy".to_owned() });
+    check(&world.pool("p"), "patch claim b: @karpenter.sh/nodepool-hash=9 @karpenter.sh/nodepool-hash-version=v3");
+    fail(&mut world, "b", refused());
+    check(&world.pool("p"), "patch pool p: @karpenter.sh/nodepool-hash=9 @karpenter.sh/nodepool-hash-version=v3");
+    // Another version of the claim may be taken.
+    let mut changed = (**world.snapshot.claim("b").unwrap()).clone();
+    changed.meta.resource_version = Arc::from("8");
+    world.hear(Input::Change(Change::NodeClaim(changed.meta.name.clone(), Some(Arc::new(changed)))));
+    check(&world.pool("p"), "patch claim b: @karpenter.sh/nodepool-hash=9 @karpenter.sh/nodepool-hash-version=v3");
 }
 
 /// Case 59.
@@ -238,6 +270,27 @@ fn a_static_pool_sheds_the_nodes_that_hurt_least() {
     assert_eq!(shed(5), [""; 0]);
     assert_eq!(shed(1), ["new", "empty", "cheap", "busy"]);
     assert_eq!(shed(0), ["new", "empty", "cheap", "busy", "guarded"]);
+}
+
+/// After a drift whose replacement had registered and never became ready, the node that worked was deleted, because less of
+/// its life was left, and the broken one stayed.
+#[test]
+fn a_static_pool_that_is_too_large_keeps_the_node_that_works() {
+    let node = |name: &str, words: &str| {
+        format!("claim {name} pool=p id={name} launched registered expire=2h {words}\nnode {name} id={name}\n")
+    };
+    let old = node("old", "created=10:30 initialized");
+    let cluster = format!("{old}{}{POOL} replicas=1", node("replacement", "created=11:50"));
+    let shed = |cluster: &str| {
+        let steps = world(cluster).pool("p");
+        let names = steps.lines().filter_map(|line| line.strip_prefix("delete claim "));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(shed(&cluster), ["replacement"]);
+    let initialized = format!("{old}{}{POOL} replicas=1", node("replacement", "created=11:50 initialized"));
+    assert_eq!(shed(&initialized), ["old"]);
+    let busy = format!("{cluster}\npod a node=replacement");
+    assert_eq!(shed(&busy), ["old"]);
 }
 
 /// Sheet 03 case 54, to the letter: two nodes of each kind.

@@ -30,11 +30,7 @@ fn acts(steps: &str) -> Vec<&str> {
     steps.lines().filter(|line| !line.starts_with("event") && !line.starts_with("wake")).collect()
 }
 
-#[test]
-fn the_order_is_written_on_the_claim_with_the_times_of_all_reboots() {
-    let mut world = World::new(&format!(
-        "{CLAIM} initialized annotation.kerf.sh/reboots=2026-11-16T01:00:00Z\nnode n id=i-1 registered initialized owner=a"
-    ));
+fn order(world: &mut World) {
     let order = Order::Reboot {
         condition: Arc::from("GPU"),
         condition_reason: Arc::from("Xid79"),
@@ -42,10 +38,37 @@ fn the_order_is_written_on_the_claim_with_the_times_of_all_reboots() {
     };
     let mark = Mark { claim_uid: Arc::from("uid-a"), reason: DisruptionReason::Unhealthy, order };
     world.marks.insert(Arc::from("a"), mark);
+}
+
+#[test]
+fn the_order_is_written_on_the_claim_with_the_times_of_all_reboots() {
+    let mut world = World::new(&format!(
+        "{CLAIM} initialized cond.Rebooting=False/RebootSucceeded@01:05 annotation.kerf.sh/reboots=2026-11-16T01:00:00Z\nnode n id=i-1 registered initialized owner=a"
+    ));
+    order(&mut world);
     check(
         &world.claim("a"),
-        "patch claim a: @karpenter.sh/reboot-termination-grace-period=1m0s @kerf.sh/reboots=2026-11-16T01:00:00Z,2026-11-16T12:00:00Z DisruptionReason=True/Unhealthy Rebooting=True/RebootRequested",
+        "patch claim a: @karpenter.sh/reboot-termination-grace-period=1m0s @kerf.sh/reboots=2026-11-16T01:00:00Z,2026-11-16T12:00:00Z Rebooting=True/RebootRequested DisruptionReason=True/Unhealthy",
     );
+}
+
+/// The times are written before the condition. When that was refused, or the process died in between, one reboot counted
+/// twice, and two are enough to have the node replaced.
+#[test]
+fn a_reboot_whose_order_was_written_by_half_counts_once() {
+    let claim = |more: &str| {
+        let mut world = World::new(&format!(
+            "{CLAIM} initialized {GRACE} {more}\nnode n id=i-1 registered initialized owner=a\nnow 12:02"
+        ));
+        order(&mut world);
+        world.claim("a")
+    };
+    let ordered = "patch claim a: DisruptionReason=True/Unhealthy Rebooting=True/RebootRequested";
+    let reboots = "annotation.kerf.sh/reboots";
+    check(&claim(&format!("{reboots}=2026-11-16T12:00:00Z")), ordered);
+    let before = "cond.Rebooting=False/RebootSucceeded@01:05";
+    let second = claim(&format!("{before} {reboots}=2026-11-16T01:00:00Z,2026-11-16T12:00:00Z"));
+    assert!(second.contains("Rebooting=True") && !second.contains("kerf.sh/reboots"), "{second}");
 }
 
 /// L1: tainted, emptied, the boot id written down, and only then the call.

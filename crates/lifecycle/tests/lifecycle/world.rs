@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_lifecycle::claim::PoolRoom;
 use kerf_lifecycle::claim::drift::in_place::PodKeys;
 use kerf_lifecycle::conditions::ConditionEditor;
 use kerf_lifecycle::{ClassKind, Marks, Memory, Settings, Steps, View, claim, garbage, node, pool, window};
@@ -45,6 +46,7 @@ pub struct World {
     pub rules: LabelRules,
     pub marks: Marks,
     pub pod_keys: PodKeys,
+    pub room: PoolRoom,
     pub now: Timestamp,
 }
 
@@ -59,6 +61,7 @@ impl World {
             rules: LabelRules::core(),
             marks: Marks::default(),
             pod_keys: PodKeys::default(),
+            room: PoolRoom::default(),
             now: time("12:00"),
         };
         world.apply(text);
@@ -96,6 +99,21 @@ impl World {
             volume_limits: Default::default(),
         };
         self.types.insert(words.text("pool").unwrap(), Arc::from([offered]));
+        self.room.renew();
+    }
+
+    /// Types that are not offered anywhere, with their capacity.
+    pub fn offer_all(&mut self, pool: &str, types: impl IntoIterator<Item = (String, String)>) {
+        let offered = |(name, capacity): (String, String)| InstanceType {
+            name: Arc::from(name),
+            requirements: Requirements::new(),
+            offerings: Vec::new(),
+            capacity: Words(vec![&format!("capacity={capacity}")]).resources("capacity"),
+            overhead: Overhead::default(),
+            volume_limits: Default::default(),
+        };
+        self.types.insert(Arc::from(pool), types.into_iter().map(offered).collect());
+        self.room.renew();
     }
 
     pub fn drift_found(&mut self, claim: &str, reason: Option<&str>) -> &mut Self {
@@ -121,6 +139,7 @@ impl World {
     pub fn hear(&mut self, input: Input) {
         self.memory.hear(&input, &self.snapshot, self.now);
         self.pod_keys = PodKeys::default();
+        self.room.renew();
         if let Input::Change(change) = input {
             self.snapshot.apply(change);
         }
@@ -154,10 +173,14 @@ impl World {
         render::steps(&steps, &self.snapshot)
     }
 
-    pub fn pool(&mut self, name: &str) -> String {
+    pub fn pool_steps(&mut self, name: &str) -> Steps {
         let pool = self.snapshot.pool(name).unwrap().clone();
         let steps = pool::next(&pool, &pool::Totals::of(&self.snapshot), self.view());
-        let steps = self.took(steps);
+        self.took(steps)
+    }
+
+    pub fn pool(&mut self, name: &str) -> String {
+        let steps = self.pool_steps(name);
         render::steps(&steps, &self.snapshot)
     }
 
@@ -237,6 +260,7 @@ impl World {
             rules: &self.rules,
             marks: &self.marks,
             pod_keys: &self.pod_keys,
+            room: &self.room,
             now: self.now,
         }
     }
