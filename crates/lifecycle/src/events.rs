@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cloud::InterruptionCause;
-use kerf_model::cluster::{Node, NodeClaim, ObjectMeta, Pod, StoredWindow};
+use kerf_model::cluster::{Node, NodeClaim, ObjectMeta, StoredWindow};
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget};
 use kerf_model::snapshot::ClusterSnapshot;
 
@@ -11,8 +11,6 @@ use crate::claim::health::TooManySick;
 use crate::claim::reboot::RebootFailure;
 use crate::claim::reparenting::Obstacle;
 use crate::drain::DrainBlocker;
-
-pub const EVICTED: &str = "Evicted";
 
 /// Equal events are sent once per this time, as in the reference.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(2);
@@ -72,29 +70,6 @@ pub fn drain_blocked(node: &Node, blocker: &DrainBlocker) -> Effect {
 pub fn awaiting_volumes(node: &Node, attachments: &str) -> Effect {
     let text = format!("volumes are still attached: {attachments}");
     normal(EventKind::Node, &node.meta, "AwaitingVolumeDetachment", text)
-}
-
-pub fn evicted(pod: &Pod, why: &str) -> Effect {
-    normal(EventKind::Pod, &pod.meta, EVICTED, format!("evicted because its node is going: {why}"))
-}
-
-pub fn force_deleted(pod: &Pod, grace: SignedDuration, deadline: Timestamp) -> Effect {
-    let text = format!("deleted with {} s of grace because its node goes at {deadline}", grace.as_secs());
-    normal(EventKind::Pod, &pod.meta, "Disrupted", text)
-}
-
-pub fn invalid_do_not_disrupt(pod: &Pod, value: &str) -> Effect {
-    let text = format!("karpenter.sh/do-not-disrupt={value:?} protects nothing: it is \"true\" or a positive duration");
-    warning(EventKind::Pod, &pod.meta, "InvalidDoNotDisruptAnnotation", text)
-}
-
-pub fn protected_until(pod: &Pod, until: Timestamp) -> Effect {
-    normal(EventKind::Pod, &pod.meta, "DoNotDisruptUntil", format!("protected until {until}"))
-}
-
-pub fn protection_elapsed(pod: &Pod) -> Effect {
-    let text = "the time of karpenter.sh/do-not-disrupt is over".to_owned();
-    normal(EventKind::Pod, &pod.meta, "DoNotDisruptGracePeriodElapsed", text)
 }
 
 pub fn expiration_held(claim: &NodeClaim, hold: &Hold) -> Effect {

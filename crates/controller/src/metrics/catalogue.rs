@@ -152,7 +152,8 @@ metrics! {
         ["name", "namespace"], "How long ago it was decided about a pod that does not run yet.";
     PODS_EVICTIONS = "karpenter_pods_eviction_requests_total", Counter, ["code"],
         "Evictions asked for, by the server's answer.";
-    PODS_DRAINED = "karpenter_pods_drained_total", Counter, ["reason"], "Pods that were made to leave a node.";
+    PODS_DRAINED = "karpenter_pods_drained_total", Counter, ["reason"],
+        "Evictions and deletions of pods, for their node goes or boots again, that the server has accepted.";
 
     STATE_NODES = "karpenter_cluster_state_node_count", Gauge, [], "Nodes known.";
     STATE_SYNCED = "karpenter_cluster_state_synced", Gauge, [],

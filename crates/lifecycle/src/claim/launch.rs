@@ -2,16 +2,13 @@
 
 use kerf_model::cloud::{LaunchError, Launched};
 use kerf_model::cluster::{NodeClaim, condition_kind as kind};
-use kerf_model::effect::{Effect, Target};
+use kerf_model::effect::{Effect, Target, shortened};
 
 use super::ClaimDraft;
 use super::limit::{self, Room};
 use crate::memory::{LAUNCH_WITHIN, Launch};
 use crate::steps::{Cause, Steps};
 use crate::view::{View, later};
-
-/// How much of a provider's message goes into a condition, in bytes.
-const MESSAGE_LIMIT: usize = 1024;
 
 /// What makes waiting useless: the claim's pods are better off with another claim.
 pub fn refusal(claim: &NodeClaim, view: View<'_>) -> Option<Cause> {
@@ -85,26 +82,5 @@ fn explain(error: &LaunchError) -> (String, String) {
         LaunchError::Failed { .. } | LaunchError::InsufficientCapacity { .. } | LaunchError::ClassNotReady { .. } => {
             ("LaunchFailed".to_owned(), error.to_string())
         }
-    }
-}
-
-fn shortened(message: &str) -> String {
-    if message.len() <= MESSAGE_LIMIT {
-        return message.to_owned();
-    }
-    format!("{}...", &message[..message.floor_char_boundary(MESSAGE_LIMIT - 3)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Sheet 04, case 6, with the limit of sheet 08 L5.
-    #[test]
-    fn a_long_message_is_cut_at_1024_bytes_and_never_inside_a_letter() {
-        assert_eq!(shortened(&"x".repeat(1024)).len(), 1024);
-        let cut = shortened(&"x".repeat(1025));
-        assert_eq!((cut.len(), cut.ends_with("x...")), (1024, true));
-        assert!(shortened(&"ü".repeat(1000)).len() <= 1024);
     }
 }

@@ -52,9 +52,9 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
                 pool_patch(patch, &snapshot.pool(&target.name.name).unwrap().status.conditions)
             )
         }
-        Effect::EvictPod(target) => format!("evict {}", target.name.name),
+        Effect::EvictPod(target, _) => format!("evict {}", target.name.name),
         Effect::PatchPod(target, patch) => format!("patch pod {}:{}", target.name.name, meta_patch(patch)),
-        Effect::DeletePod(target, grace) => format!("delete pod {} grace={}", target.name.name, grace.as_secs()),
+        Effect::DeletePod(target, grace, _) => format!("delete pod {} grace={}", target.name.name, grace.as_secs()),
         Effect::Publish(event) => {
             let kind = match event.about.kind {
                 EventKind::Pod => "pod",
