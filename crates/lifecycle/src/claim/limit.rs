@@ -3,12 +3,13 @@
 //! Whoever made the claim kept them by what was to be seen then. A create that was late, or that was taken for lost and
 //! planned again under another name, comes on top of that.
 
-use kerf_model::cluster::{InstanceType, NodeClaim, condition_kind as kind};
+use kerf_model::cluster::{InstanceType, NodeClaim};
 use kerf_model::label;
 use kerf_model::node_pool::NodePool;
 use kerf_model::quantity::{Notation, Quantity};
 use kerf_model::resources::{ResourceList, ResourceName};
 
+use super::disruption::makes_way;
 use crate::view::View;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(super) enum Room {
 
 /// Whether the pool can take the claim beside what it has. Of several claims that are not launched the older come first.
 ///
-/// A claim that is being disrupted does not count: a replacement comes first, and a pool at its limit could never be
+/// A claim that a command removes does not count: a replacement comes first, and a pool at its limit could never be
 /// renewed otherwise (upstream: nodes that are marked for deletion are left out).
 pub(super) fn room(claim: &NodeClaim, view: View<'_>) -> Room {
     let Some(pool) = pool_of(claim, view).filter(|pool| !pool.limits.is_empty()) else { return Room::Enough };
@@ -35,7 +36,7 @@ pub(super) fn room(claim: &NodeClaim, view: View<'_>) -> Room {
         other.meta.uid != claim.meta.uid
             && other.pool() == Some(&*pool.name)
             && !other.meta.is_deleting()
-            && !other.status.conditions.is_true(kind::DISRUPTION_REASON)
+            && !makes_way(other)
             && is_first(other)
     };
     let others = view.snapshot.claims().map(AsRef::as_ref).filter(counts);
