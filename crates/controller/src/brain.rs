@@ -440,10 +440,13 @@ impl Brain {
 
     fn note(&self, note: &Note) {
         let snapshot = self.engine.snapshot();
-        if !self.metrics.note(note, snapshot) {
+        if !self.metrics.note(note, snapshot, self.now) {
             return;
         }
-        let (Note::Registered { claim } | Note::Initialized { claim } | Note::GivenUp { claim, .. }) = note;
+        let (Note::Registered { claim }
+        | Note::Initialized { claim }
+        | Note::GivenUp { claim, .. }
+        | Note::Postponed { claim, .. }) = note;
         let found = snapshot.claim(&claim.name.name);
         let pool = found.and_then(|claim| claim.pool()).unwrap_or_default();
         match note {
@@ -451,6 +454,9 @@ impl Brain {
             Note::Initialized { claim } => info!(nodeclaim = %claim, nodepool = pool, "initialized nodeclaim"),
             Note::GivenUp { claim, cause } => {
                 info!(nodeclaim = %claim, nodepool = pool, reason = cause.label(), "giving up nodeclaim");
+            }
+            Note::Postponed { claim, window } => {
+                info!(nodeclaim = %claim, nodepool = pool, window = &**window, "expired, and held back by a window");
             }
         }
     }

@@ -22,6 +22,7 @@ use kerf_model::cloud::Interruption;
 use kerf_model::cluster::{Condition, ConditionStatus, Conditions, Node, NodeClaim, Pod, condition_kind};
 use kerf_model::effect::{NewClaim, WriteError};
 use kerf_model::label::{self, annotation};
+use kerf_model::maintenance::Action;
 use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::snapshot::ClusterSnapshot;
 use tokio::sync::{mpsc, oneshot};
@@ -188,11 +189,12 @@ impl Metrics {
     }
 
     /// Whether it is told for the first time.
-    pub(crate) fn note(&self, note: &Note, snapshot: &ClusterSnapshot) -> bool {
+    pub(crate) fn note(&self, note: &Note, snapshot: &ClusterSnapshot, now: Timestamp) -> bool {
         let (target, what) = match note {
             Note::Registered { claim } => (claim, "registered"),
             Note::Initialized { claim } => (claim, "initialized"),
             Note::GivenUp { claim, .. } => (claim, "given up"),
+            Note::Postponed { claim, .. } => (claim, "postponed"),
         };
         if !self.is_first(&target.uid, what) {
             return false;
@@ -204,12 +206,13 @@ impl Metrics {
                 self.add(&metric::NODES_CREATED, &[pool, zone]);
             }
             Note::Initialized { .. } => {}
-            Note::GivenUp { cause, .. } => self.given_up(claim, cause, snapshot),
+            Note::GivenUp { cause, .. } => self.given_up(claim, cause, snapshot, now),
+            Note::Postponed { window, .. } => self.add(&metric::WINDOW_BLOCKS, &[window, Action::Expiration.label()]),
         }
         true
     }
 
-    fn given_up(&self, claim: &NodeClaim, cause: &Cause, snapshot: &ClusterSnapshot) {
+    fn given_up(&self, claim: &NodeClaim, cause: &Cause, snapshot: &ClusterSnapshot, now: Timestamp) {
         let reason = cause.label();
         let [pool, capacity_type, _] = labels(&claim.meta.labels);
         let policy = match cause {
@@ -222,6 +225,7 @@ impl Metrics {
             // The reasons of the condition: asked for, or issued and not back in time.
             let result = if &*state.reason == "RebootIssued" { "recovery_timeout" } else { "provider_error" };
             self.add(&metric::NODES_REBOOTS, &[result]);
+            self.observe(&metric::NODE_REBOOT, &[result], seconds(state.since, now));
         }
         let mode = termination_mode(claim.node.termination_grace_period.map(SignedDuration::from));
         let labels = [reason, pool, capacity_type, policy, mode];
@@ -558,7 +562,6 @@ mod tests {
     use kerf_model::cluster::{ObjectName, Texts};
     use kerf_model::duration::NillableDuration;
     use kerf_model::effect::Target;
-    use kerf_model::maintenance::Action;
     use kerf_model::node_pool::{NodeClassRef, NodeSpec};
     use kerf_model::requirement::Requirements;
     use kerf_model::resources::ResourceList;
@@ -571,8 +574,8 @@ mod tests {
         let claim = Target { name: ObjectName::of_cluster("a"), uid: Arc::from("u") };
         let note = Note::GivenUp { claim, cause: Cause::Expired };
         let snapshot = ClusterSnapshot::default();
-        assert!(metrics.note(&note, &snapshot));
-        assert!(!metrics.note(&note, &snapshot));
+        assert!(metrics.note(&note, &snapshot, Timestamp::UNIX_EPOCH));
+        assert!(!metrics.note(&note, &snapshot, Timestamp::UNIX_EPOCH));
         let text = metrics.text().await;
         assert!(text.contains("karpenter_build_info{version=\"1\","), "{text}");
         assert!(text.contains("leader_election_master_status{name=\"lease\"} 0\n"), "{text}");
@@ -628,7 +631,7 @@ mod tests {
         let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, None, Traffic::default());
         let repair = Repair { condition: Arc::from("KernelReady"), bound: Some(SignedDuration::ZERO) };
         let cause = Cause::Disrupted { reason: Reason::Unhealthy, consolidation_policy: None, repair: Some(repair) };
-        metrics.note(&Note::GivenUp { claim, cause }, &snapshot);
+        metrics.note(&Note::GivenUp { claim, cause }, &snapshot, Timestamp::UNIX_EPOCH);
         let line = "karpenter_nodeclaims_unhealthy_disrupted_total{condition=\"kernel_ready\",nodepool=\"p\",capacity_type=\"spot\",image_id=\"image\",termination_mode=\"forceful\"} 1\n";
         let text = metrics.text().await;
         assert!(text.contains(line), "{line} in {text}");

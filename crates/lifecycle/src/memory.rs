@@ -357,7 +357,10 @@ impl Memory {
 impl Note {
     fn claim(&self) -> &Target {
         match self {
-            Self::Registered { claim } | Self::Initialized { claim } | Self::GivenUp { claim, .. } => claim,
+            Self::Registered { claim }
+            | Self::Initialized { claim }
+            | Self::GivenUp { claim, .. }
+            | Self::Postponed { claim, .. } => claim,
         }
     }
 }

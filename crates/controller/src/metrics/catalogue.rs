@@ -199,7 +199,7 @@ metrics! {
     POOLS_CONSUMING = "karpenter_nodepools_nodes_consuming_budgets", Gauge, ["nodepool", "reason"],
         "How many nodes are disrupted or broken already.";
     WINDOW_BLOCKS = "kerf_maintenance_window_blocks_total", Counter, ["window", "action"],
-        "How often a look at the cluster left a node alone because of the window.";
+        "How often a look at the cluster left a node alone because of the window; an expiration that waits for it counts once.";
     WINDOW_ACTIVE = "kerf_maintenance_window_active", Gauge, ["window"],
         "1 while the window holds actions back, 0 otherwise.";
 

@@ -466,6 +466,7 @@ fn an_expiration_waits_for_windows_and_for_its_pool() {
     check(
         &world.claim("a"),
         "event DisruptionBlocked on claim a
+         note a postponed by office
          wake 13:00:00",
     );
     assert!(world.apply("now 13:00").claim("a").starts_with("delete claim a"));

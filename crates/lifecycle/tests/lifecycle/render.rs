@@ -15,6 +15,7 @@ pub fn steps(steps: &Steps, snapshot: &ClusterSnapshot) -> String {
         Note::Registered { claim } => format!("note {claim} registered"),
         Note::Initialized { claim } => format!("note {claim} initialized"),
         Note::GivenUp { claim, cause } => format!("note {claim} {}", cause.label()),
+        Note::Postponed { claim, window } => format!("note {claim} postponed by {window}"),
     }));
     lines.extend(steps.wake.map(|wake| format!("wake {}", clock(wake))));
     lines.join("\n")
