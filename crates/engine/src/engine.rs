@@ -29,6 +29,7 @@ use crate::overlays::Overlays;
 use crate::pod_costs::PodCosts;
 use crate::provisioning::{self, Expected, Offers, PodVerdict};
 use crate::settings::Settings;
+use crate::shortages::Shortages;
 
 /// Pods that still wait are looked at again this often, though nothing was heard of them.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
@@ -62,6 +63,7 @@ pub struct Engine {
     /// Made anew with every look.
     pod_keys: PodKeys,
     pod_costs: PodCosts,
+    shortages: Shortages,
 }
 
 /// What the engine wants done.
@@ -103,6 +105,7 @@ impl Engine {
             is_synced: false,
             pod_keys: PodKeys::default(),
             pod_costs: PodCosts::default(),
+            shortages: Shortages::default(),
         }
     }
 
@@ -355,6 +358,7 @@ impl Engine {
     fn take(&mut self, steps: Steps, now: Timestamp, output: &mut Output) {
         self.memory.took(&steps, &self.snapshot, now);
         output.effects.extend(steps.effects.into_iter().filter(|effect| self.outstanding.is_new(effect, now)));
+        output.effects.extend(self.shortages.tell(&steps.notes, &self.verdicts, &self.snapshot, now));
         output.notes.extend(steps.notes);
     }
 

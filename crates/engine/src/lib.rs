@@ -29,6 +29,7 @@ mod pod_costs;
 mod pool_stamp;
 pub mod provisioning;
 mod settings;
+mod shortages;
 
 pub use engine::{Engine, Output};
 pub use notes::DisruptionNote;
