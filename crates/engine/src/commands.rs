@@ -40,7 +40,6 @@ pub struct Command {
     pub method: Method,
     pub reason: Reason,
     pub decision: Decision,
-    pub policy: Option<ConsolidationPolicy>,
     pub candidates: Vec<Going>,
     pub replacements: Vec<Replacement>,
     pub started: Timestamp,
@@ -54,6 +53,8 @@ pub struct Going {
     pub pool: Arc<str>,
     /// If it goes because it is sick.
     pub repair: Option<Repair>,
+    /// Of its pool, if it is consolidated.
+    pub policy: Option<ConsolidationPolicy>,
 }
 
 /// A claim that comes first.
@@ -167,6 +168,7 @@ impl Command {
             claim: candidate.claim.clone(),
             pool: candidate.pool.clone(),
             repair: candidate.repair.clone(),
+            policy: candidate.consolidation_policy,
         };
         Self {
             decision: Decision::of(&proposal.action),
@@ -174,7 +176,6 @@ impl Command {
             id: proposal.id,
             method: proposal.method,
             reason: proposal.reason,
-            policy: proposal.consolidation_policy,
             replacements,
             started: whole_seconds(now),
             phase: Phase::Marking,
@@ -192,6 +193,7 @@ impl Command {
                 claim: Target::from(&claim.meta),
                 pool: Arc::from(claim.pool().unwrap_or_default()),
                 repair: record.repair.clone(),
+                policy: record.policy,
             };
             let command = commands.entry(record.id.clone()).or_insert_with(|| Self::of_record(record, snapshot));
             command.candidates.push(going);
@@ -213,7 +215,6 @@ impl Command {
             method: record.method,
             reason: record.reason,
             decision: record.decision,
-            policy: record.policy,
             candidates: Vec::new(),
             replacements,
             started: record.started,
@@ -335,8 +336,10 @@ impl Command {
         if wanted.is_some_and(|wanted| written_deadline(claim).is_none_or(|written| written > wanted)) {
             return;
         }
-        let repair = self.going(claim).and_then(|going| going.repair.clone());
-        let reason = Cause::Disrupted { reason: self.reason, consolidation_policy: self.policy, repair };
+        let going = self.going(claim);
+        let repair = going.and_then(|going| going.repair.clone());
+        let consolidation_policy = going.and_then(|going| going.policy);
+        let reason = Cause::Disrupted { reason: self.reason, consolidation_policy, repair };
         advance.effects.push(events::terminating(self, EventKind::NodeClaim, &claim.meta));
         let nodes = snapshot.nodes_of(claim);
         advance.effects.extend(nodes.map(|node| events::terminating(self, EventKind::Node, &node.meta)));
@@ -367,10 +370,10 @@ impl Command {
     }
 
     fn record_of(&self, claim: &NodeClaim) -> String {
-        self.record(self.going(claim).and_then(|going| going.repair.clone())).to_string()
+        self.going(claim).map(|going| self.record(going).to_string()).unwrap_or_default()
     }
 
-    fn record(&self, repair: Option<Repair>) -> Record {
+    fn record(&self, going: &Going) -> Record {
         Record {
             id: self.id.clone(),
             method: self.method,
@@ -378,8 +381,8 @@ impl Command {
             reason: self.reason,
             started: self.started,
             replacements: self.replacements.iter().map(|replacement| replacement.name.clone()).collect(),
-            repair,
-            policy: self.policy,
+            repair: going.repair.clone(),
+            policy: going.policy,
         }
     }
 
@@ -390,7 +393,7 @@ impl Command {
                 Phase::Deleting { since } => going.bound().map(|bound| later(since, bound)),
                 Phase::Marking | Phase::Replacing | Phase::RollingBack(_) => None,
             };
-            let record = Arc::from(self.record(going.repair.clone()).to_string());
+            let record = Arc::from(self.record(going).to_string());
             let order = Order::Leave { record, deadline };
             let mark = Mark { claim_uid: going.claim.uid.clone(), reason: self.reason, order };
             marks.insert(going.claim.name.name.clone(), mark);

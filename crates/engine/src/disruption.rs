@@ -436,7 +436,6 @@ impl Disruption {
             method: proposal.method,
             reason: proposal.reason,
             decision: Decision::of(&proposal.action),
-            policy: proposal.consolidation_policy,
             nodes,
             replacements: proposal.replacements().len(),
         });

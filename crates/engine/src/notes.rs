@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kerf_disruption::{Method, ObjectionKind, ProposalId, Reason};
-use kerf_model::node_pool::ConsolidationPolicy;
 
 use crate::commands::{Decision, Failure};
 
@@ -18,7 +17,6 @@ pub enum DisruptionNote {
         method: Method,
         reason: Reason,
         decision: Decision,
-        policy: Option<ConsolidationPolicy>,
         /// How many nodes of each pool.
         nodes: BTreeMap<Arc<str>, u32>,
         replacements: usize,

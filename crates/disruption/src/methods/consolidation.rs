@@ -78,16 +78,11 @@ pub(crate) fn saved_by_deleting(subjects: &[&Subject<'_>]) -> Option<Price> {
     subjects.iter().filter_map(|subject| subject.price).try_fold(Price::ZERO, Price::checked_add)
 }
 
-/// Of the first of them: what metrics show.
-pub(crate) fn policy_of(subjects: &[&Subject<'_>]) -> Option<ConsolidationPolicy> {
-    subjects.iter().find_map(|subject| subject.pool()).map(|pool| pool.disruption.policy)
-}
-
 /// Takes the move into the plan.
 pub(crate) fn propose<'a>(plan: &mut Plan<'_, 'a>, subjects: Vec<&Subject<'a>>, moved: Moved) {
     let Moved { action, outcome, savings, moving } = moved;
     let method = if subjects.len() == 1 { Method::SingleNode } else { Method::MultiNode };
-    let of = OfProposal { savings, consolidation_policy: policy_of(&subjects), ..OfProposal::new(method, action) };
+    let of = OfProposal { savings, ..OfProposal::new(method, action) };
     plan.propose(Chosen { subjects, moving, outcome }, of);
 }
 
