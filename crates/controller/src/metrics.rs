@@ -254,7 +254,9 @@ impl Metrics {
                     let decision = if move_.approved { "approved" } else { "rejected" };
                     let labels = [decision, &*move_.pool, policy_label(ConsolidationPolicy::Balanced)];
                     self.add(&metric::CONSOLIDATION_MOVES, &labels);
-                    self.observe(&metric::CONSOLIDATION_SCORE, &labels, move_.score);
+                    if let Some(score) = move_.score {
+                        self.observe(&metric::CONSOLIDATION_SCORE, &labels, score);
+                    }
                 }
                 for verdict in round.verdicts.values() {
                     if let Verdict::Keep(KeepReason::Window { window, action, .. }) = verdict {

@@ -21,10 +21,11 @@ pub fn decide(view: &View<'_>) -> Round {
         Policy::Compatible => compatible(&mut plan),
     }
     let wanted_gone = plan.take_wanted_gone();
+    let refused_together = std::mem::take(&mut plan.refused_together);
     let mut round = plan.finish();
     let totals = Totals::of(&context);
     round.events = events::all(&context, &totals, &round, &wanted_gone);
-    round.scored = consolidation::scored(&context, &totals, &round);
+    round.scored = consolidation::scored(&context, &totals, &round, refused_together);
     round
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kerf_model::budget::Allowance;
 use kerf_model::effect::Event;
+use kerf_model::node_pool::ConsolidationPolicy;
 
 use crate::{Method, Proposal, Reason, Verdict};
 
@@ -25,7 +26,7 @@ pub struct Round {
     /// When something that was held back by time becomes possible.
     pub wake: Option<Timestamp>,
     pub work: Work,
-    /// Moves from Balanced pools that were weighed, in order.
+    /// Consolidations of one or several nodes that were weighed, by pool and in order.
     pub scored: Vec<ScoredMove>,
 }
 
@@ -33,7 +34,9 @@ pub struct Round {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoredMove {
     pub pool: Arc<str>,
-    pub score: f64,
+    pub policy: ConsolidationPolicy,
+    /// If the policy is Balanced, and it is known what the move saves.
+    pub score: Option<f64>,
     pub approved: bool,
 }
 

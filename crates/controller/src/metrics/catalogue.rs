@@ -193,7 +193,7 @@ metrics! {
     CONSOLIDATION_SCORE = "karpenter_consolidation_score", Histogram(SCORES), ["decision", "nodepool", "policy"],
         "Scores of moves from Balanced pools.";
     CONSOLIDATION_MOVES = "karpenter_consolidation_moves_total", Counter, ["decision", "nodepool", "policy"],
-        "Moves from Balanced pools that were weighed, by whether they were approved.";
+        "Consolidations of one or several nodes that were found, by whether they were approved: only Balanced pools refuse any.";
     POOLS_ALLOWED = "karpenter_nodepools_allowed_disruptions", Gauge, ["nodepool", "reason"],
         "How many nodes the pool's budgets allow to disrupt now. Without a limit: as many as it has.";
     POOLS_CONSUMING = "karpenter_nodepools_nodes_consuming_budgets", Gauge, ["nodepool", "reason"],

@@ -15,7 +15,7 @@ use kerf_model::maintenance::Action as WindowAction;
 use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::price::Price;
 
-pub(crate) use balanced::{Score, THRESHOLD, Totals, scored};
+pub(crate) use balanced::{Score, THRESHOLD, Totals, refused, scored};
 pub(crate) use best::run as best;
 pub(crate) use compatible::{multi, single};
 pub(crate) use option::{Moved, find};
