@@ -302,7 +302,9 @@ impl Metrics {
         // Pools that are gone have no budgets any more.
         values.registry.forget(&metric::POOLS_ALLOWED);
         values.registry.forget(&metric::POOLS_CONSUMING);
-        for ((pool, reason), budget) in &round.budgets {
+        // Without the gate nobody repairs, and what budgets leave to it says nothing.
+        let budgets = round.budgets.iter().filter(|((_, reason), _)| *reason != Reason::Unhealthy || round.repairs());
+        for ((pool, reason), budget) in budgets {
             let allowed = match budget.allowed {
                 Allowance::AtMost(count) => count,
                 Allowance::Unlimited => budget.nodes,

@@ -30,7 +30,7 @@ pub struct Round {
     pub scored: Vec<ScoredMove>,
 }
 
-/// What Balanced scoring said to a move.
+/// What a pool that nodes are taken from says to the move.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoredMove {
     pub pool: Arc<str>,
@@ -63,6 +63,11 @@ pub struct Work {
 }
 
 impl Round {
+    /// Whether sick nodes are looked for.
+    pub fn repairs(&self) -> bool {
+        self.eligible.contains_key(&Method::Repair)
+    }
+
     /// How many nodes could have been chosen for each reason, before budgets and what-ifs.
     pub fn eligible_by_reason(&self) -> BTreeMap<Reason, u32> {
         let mut reasons: BTreeMap<Reason, u32> = Reason::ALL.into_iter().map(|reason| (reason, 0)).collect();

@@ -177,7 +177,7 @@ metrics! {
     DISRUPTION_DECISIONS_BY_POOL = "karpenter_voluntary_disruption_decisions_by_nodepool_total", Counter,
         ["nodepool", "decision", "reason", "consolidation_type"], "Disruptions started, by pool.";
     DISRUPTION_ELIGIBLE = "karpenter_voluntary_disruption_eligible_nodes", Gauge, ["reason"],
-        "Nodes that could be chosen, before budgets.";
+        "Nodes that could be chosen, before budgets; those of proposals that wait for their second look, too.";
     DISRUPTION_TIMEOUTS = "karpenter_voluntary_disruption_consolidation_timeouts_total", Counter, ["consolidation_type"],
         "Searches that were cut short. There is no such limit here: always 0.";
     DISRUPTION_WITHDRAWN = "karpenter_voluntary_disruption_failed_validations_total", Counter, ["consolidation_type"],
@@ -197,7 +197,7 @@ metrics! {
     POOLS_ALLOWED = "karpenter_nodepools_allowed_disruptions", Gauge, ["nodepool", "reason"],
         "How many nodes the pool's budgets allow to disrupt now. Without a limit: as many as it has.";
     POOLS_CONSUMING = "karpenter_nodepools_nodes_consuming_budgets", Gauge, ["nodepool", "reason"],
-        "How many nodes are disrupted or broken already.";
+        "How many nodes are disrupted or broken already. `unhealthy`, here and above, only with the gate NodeRepair.";
     WINDOW_BLOCKS = "kerf_maintenance_window_blocks_total", Counter, ["window", "action"],
         "How often a look at the cluster left a node alone because of the window; an expiration that waits for it counts once.";
     WINDOW_ACTIVE = "kerf_maintenance_window_active", Gauge, ["window"],
