@@ -280,9 +280,9 @@ impl Metrics {
                 let labels = [method.consolidation_type()];
                 self.values().registry.add(&metric::DISRUPTION_WITHDRAWN, &labels, *nodes as f64);
             }
-            DisruptionNote::Failed { method, reason, decision, .. } => {
+            DisruptionNote::Failed { method, reason, decision, missing, .. } => {
                 let labels = [decision.metric(), reason.metric(), method.consolidation_type()];
-                self.add(&metric::DISRUPTION_FAILED, &labels);
+                self.values().registry.add(&metric::DISRUPTION_FAILED, &labels, *missing as f64);
             }
             DisruptionNote::BackedOff { pool, seconds } => {
                 self.add(&metric::DRIFT_BACK_OFFS, &[pool]);

@@ -422,6 +422,11 @@ impl Command {
         unseen.filter_map(|known| known.asked).map(|asked| later(asked, LOST_AFTER)).max()
     }
 
+    /// How many of its replacements have not become ready.
+    pub fn missing(&self) -> usize {
+        self.replacements.iter().filter(|replacement| !replacement.is_ready).count()
+    }
+
     /// Whether it still waits for its replacements.
     pub fn is_waiting(&self) -> bool {
         matches!(self.phase, Phase::Marking | Phase::Replacing)

@@ -319,8 +319,9 @@ impl Disruption {
                     let seconds = until.map_or(0, |until| until.duration_since(now).as_secs());
                     done.told.push(DisruptionNote::BackedOff { pool, seconds });
                 }
-                let (command, method, reason, decision) = (id.clone(), *method, *reason, *decision);
-                done.told.push(DisruptionNote::Failed { command, method, reason, decision, failure });
+                let (method, reason, decision, missing) = (*method, *reason, *decision, command.missing());
+                let command = id.clone();
+                done.told.push(DisruptionNote::Failed { command, method, reason, decision, failure, missing });
             }
         }
     }
@@ -641,7 +642,6 @@ mod tests {
             assert_eq!(disruption.memory().nominations["a"], until, "batches of {batch_max} s");
         }
     }
-}
 
     /// Sheet 03 §10: an emptiness that fails its second look was told as a consolidation that was rejected.
     #[test]
@@ -703,3 +703,4 @@ mod tests {
         assert_eq!(told(Method::Drift, 1), both("DisruptionBlocked"));
         assert!(told(Method::Emptiness, 1).is_empty());
     }
+}

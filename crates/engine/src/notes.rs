@@ -26,7 +26,15 @@ pub enum DisruptionNote {
     /// The replacements are ready and the old nodes go.
     Replaced { command: ProposalId, method: Method, reason: Reason, decision: Decision, pools: Vec<Arc<str>> },
     /// A command was rolled back.
-    Failed { command: ProposalId, method: Method, reason: Reason, decision: Decision, failure: Failure },
+    Failed {
+        command: ProposalId,
+        method: Method,
+        reason: Reason,
+        decision: Decision,
+        failure: Failure,
+        /// Replacements that had not become ready.
+        missing: usize,
+    },
     /// Its nodes are gone.
     Done { command: ProposalId },
     /// The pool's drift is left alone for a while.

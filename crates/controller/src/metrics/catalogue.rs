@@ -183,7 +183,8 @@ metrics! {
     DISRUPTION_WITHDRAWN = "karpenter_voluntary_disruption_failed_validations_total", Counter, ["consolidation_type"],
         "Nodes that were to go and did not, because the second look found something.";
     DISRUPTION_FAILED = "karpenter_voluntary_disruption_queue_failures_total", Counter,
-        ["decision", "reason", "consolidation_type"], "Disruptions that were rolled back.";
+        ["decision", "reason", "consolidation_type"],
+        "Replacements that had not become ready when their disruption was rolled back.";
     DISRUPTION_TERMINATE_FIRST = "karpenter_voluntary_disruption_terminate_first_decisions_total", Counter,
         ["nodepool", "reason", "terminate_first_reason"], "Nodes removed before their replacement came.";
     DRIFT_BACK_OFFS = "karpenter_voluntary_disruption_drift_backoffs_total", Counter, ["nodepool"],

@@ -227,6 +227,16 @@ impl Bed {
         }
     }
 
+    /// The reasons of the events of one look, with the object.
+    fn told(&mut self) -> Vec<String> {
+        let step = self.command.advance(&self.snapshot, LIMIT, self.now);
+        let events = step.effects.iter().filter_map(|effect| match effect {
+            Effect::Publish(event) => Some(event),
+            _ => None,
+        });
+        events.map(|it| format!("{} on {:?} {}", it.reason, it.about.kind, it.about.target)).collect()
+    }
+
     fn restart(&mut self) {
         let mut commands = Command::resume(&self.snapshot);
         assert_eq!(commands.len(), 1);
