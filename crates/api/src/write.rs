@@ -87,8 +87,8 @@ pub fn api_writes(effect: &Effect, now: Timestamp) -> Option<Vec<ApiWrite>> {
             fields::window_status(&patch.status),
         ),
         Effect::PatchPod(target, meta) => patches(ApiKind::POD, target, meta, Map::new(), Map::new()),
-        Effect::EvictPod(target) => one(ApiKind::POD, target, Request::Evict { uid: Arc::clone(&target.uid) }),
-        Effect::DeletePod(target, grace) => {
+        Effect::EvictPod(target, _) => one(ApiKind::POD, target, Request::Evict { uid: Arc::clone(&target.uid) }),
+        Effect::DeletePod(target, grace, _) => {
             // Rounded up: a pod must not get less time than it was promised.
             let secs = grace.as_secs() + i64::from(grace.subsec_nanos() > 0);
             one(ApiKind::POD, target, delete(target, Some(secs.max(0))))

@@ -387,27 +387,10 @@ impl Brain {
             if before.phase == PodPhase::Pending && now.phase == PodPhase::Running {
                 self.metrics.pod_started(now, decided, self.now);
             }
-            if !before.meta.is_deleting() && now.meta.is_deleting() {
-                self.notice_drain(now);
-            }
         }
         if now.phase != PodPhase::Pending || now.meta.is_deleting() {
             self.waiting.remove(name);
         }
-    }
-
-    /// A pod that begins to go while its node does.
-    fn notice_drain(&self, pod: &Pod) {
-        let snapshot = self.engine.snapshot();
-        let node = pod.node_name.as_deref().and_then(|name| snapshot.node(name));
-        let Some(node) = node.filter(|node| node.meta.is_deleting() && self.settings.manages_node(node)) else {
-            return;
-        };
-        let reason = snapshot.claims_of(node).next().and_then(|claim| {
-            let reason = claim.status.conditions.get(condition_kind::DISRUPTION_REASON)?;
-            (reason.status == ConditionStatus::True).then(|| reason.reason.to_string())
-        });
-        self.metrics.pod_drained(reason.as_deref().unwrap_or("Forceful Termination"));
     }
 
     /// Tells people that a condition has changed.
@@ -461,10 +444,13 @@ impl Brain {
 
     fn note(&self, note: &Note) {
         let snapshot = self.engine.snapshot();
-        if !self.metrics.note(note, snapshot) {
+        if !self.metrics.note(note, snapshot, self.now) {
             return;
         }
-        let (Note::Registered { claim } | Note::Initialized { claim } | Note::GivenUp { claim, .. }) = note;
+        let (Note::Registered { claim }
+        | Note::Initialized { claim }
+        | Note::GivenUp { claim, .. }
+        | Note::Postponed { claim, .. }) = note;
         let found = snapshot.claim(&claim.name.name);
         let pool = found.and_then(|claim| claim.pool()).unwrap_or_default();
         match note {
@@ -472,6 +458,9 @@ impl Brain {
             Note::Initialized { claim } => info!(nodeclaim = %claim, nodepool = pool, "initialized nodeclaim"),
             Note::GivenUp { claim, cause } => {
                 info!(nodeclaim = %claim, nodepool = pool, reason = cause.label(), "giving up nodeclaim");
+            }
+            Note::Postponed { claim, window } => {
+                info!(nodeclaim = %claim, nodepool = pool, window = &**window, "expired, and held back by a window");
             }
         }
     }

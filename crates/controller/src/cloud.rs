@@ -234,7 +234,7 @@ where
             | Effect::PatchOverlay(..)
             | Effect::PatchBuffer(..)
             | Effect::PatchWindow(..)
-            | Effect::EvictPod(_)
+            | Effect::EvictPod(..)
             | Effect::DeletePod(..)
             | Effect::Publish(_)
             | Effect::Launch { .. }

@@ -148,7 +148,7 @@ fn lane(work: &Work) -> Lane {
             Effect::PatchOverlay(target, _) => Lane::Overlay(target.name.clone()),
             Effect::PatchBuffer(target, _) => Lane::Buffer(target.name.clone()),
             Effect::PatchWindow(target, _) => Lane::Window(target.name.clone()),
-            Effect::EvictPod(target) | Effect::DeletePod(target, _) | Effect::PatchPod(target, _) => {
+            Effect::EvictPod(target, _) | Effect::DeletePod(target, ..) | Effect::PatchPod(target, _) => {
                 Lane::Pod(target.name.clone())
             }
             Effect::Publish(event) => Lane::Event(Arc::clone(&event.about.target.uid)),
@@ -257,7 +257,7 @@ where
                 Ok(Done::Written { version }) => previous = version,
                 Ok(Done::Already) => return None,
                 Err(Refused { code, error }) => {
-                    if matches!(effect, Effect::EvictPod(_)) {
+                    if matches!(effect, Effect::EvictPod(..)) {
                         self.metrics.eviction_answered(code);
                     }
                     if matches!(effect, Effect::PatchPod(..)) {
@@ -269,6 +269,9 @@ where
             }
         }
         self.written(&effect);
+        if let Some(event) = effect.told_when_done() {
+            self.publish(&event, now).await;
+        }
         None
     }
 
@@ -300,11 +303,13 @@ where
             }
             Effect::DeleteClaim(claim) => info!(nodeclaim = %claim, "asked for the end of a nodeclaim"),
             Effect::DeleteNode(node) => info!(node = %node, "asked for the end of a node"),
-            Effect::EvictPod(pod) => {
+            Effect::EvictPod(pod, why) => {
                 self.metrics.eviction_answered(200);
+                self.metrics.pod_drained(why);
                 info!(pod = %pod, "evicted pod");
             }
-            Effect::DeletePod(pod, grace) => {
+            Effect::DeletePod(pod, grace, why) => {
+                self.metrics.pod_drained(why);
                 info!(pod = %pod, grace_seconds = grace.as_secs(), "deleted pod, for its node's time is up");
             }
             Effect::PatchClaim(target, patch) => {
@@ -373,7 +378,7 @@ mod tests {
 
     fn evict(name: &str) -> Work {
         let name = ObjectName::new("shop", name);
-        Work::Effect(Effect::EvictPod(Target { name, uid: Arc::from("1") }))
+        Work::Effect(Effect::EvictPod(Target { name, uid: Arc::from("1") }, Arc::from("Drifted")))
     }
 
     #[test]

@@ -22,6 +22,7 @@ use kerf_model::cloud::Interruption;
 use kerf_model::cluster::{Condition, ConditionStatus, Conditions, Node, NodeClaim, Pod, condition_kind};
 use kerf_model::effect::{NewClaim, WriteError};
 use kerf_model::label::{self, annotation};
+use kerf_model::maintenance::Action;
 use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::snapshot::ClusterSnapshot;
 use tokio::sync::{mpsc, oneshot};
@@ -188,11 +189,12 @@ impl Metrics {
     }
 
     /// Whether it is told for the first time.
-    pub(crate) fn note(&self, note: &Note, snapshot: &ClusterSnapshot) -> bool {
+    pub(crate) fn note(&self, note: &Note, snapshot: &ClusterSnapshot, now: Timestamp) -> bool {
         let (target, what) = match note {
             Note::Registered { claim } => (claim, "registered"),
             Note::Initialized { claim } => (claim, "initialized"),
             Note::GivenUp { claim, .. } => (claim, "given up"),
+            Note::Postponed { claim, .. } => (claim, "postponed"),
         };
         if !self.is_first(&target.uid, what) {
             return false;
@@ -204,12 +206,13 @@ impl Metrics {
                 self.add(&metric::NODES_CREATED, &[pool, zone]);
             }
             Note::Initialized { .. } => {}
-            Note::GivenUp { cause, .. } => self.given_up(claim, cause, snapshot),
+            Note::GivenUp { cause, .. } => self.given_up(claim, cause, snapshot, now),
+            Note::Postponed { window, .. } => self.add(&metric::WINDOW_BLOCKS, &[window, Action::Expiration.label()]),
         }
         true
     }
 
-    fn given_up(&self, claim: &NodeClaim, cause: &Cause, snapshot: &ClusterSnapshot) {
+    fn given_up(&self, claim: &NodeClaim, cause: &Cause, snapshot: &ClusterSnapshot, now: Timestamp) {
         let reason = cause.label();
         let [pool, capacity_type, _] = labels(&claim.meta.labels);
         let policy = match cause {
@@ -222,6 +225,7 @@ impl Metrics {
             // The reasons of the condition: asked for, or issued and not back in time.
             let result = if &*state.reason == "RebootIssued" { "recovery_timeout" } else { "provider_error" };
             self.add(&metric::NODES_REBOOTS, &[result]);
+            self.observe(&metric::NODE_REBOOT, &[result], seconds(state.since, now));
         }
         let mode = termination_mode(claim.node.termination_grace_period.map(SignedDuration::from));
         let labels = [reason, pool, capacity_type, policy, mode];
@@ -248,9 +252,11 @@ impl Metrics {
                 self.observe(&metric::DISRUPTION_EVALUATION, &["", ""], took.as_secs_f64());
                 for move_ in &round.scored {
                     let decision = if move_.approved { "approved" } else { "rejected" };
-                    let labels = [decision, &*move_.pool, policy_label(ConsolidationPolicy::Balanced)];
+                    let labels = [decision, &*move_.pool, move_.policy.label()];
                     self.add(&metric::CONSOLIDATION_MOVES, &labels);
-                    self.observe(&metric::CONSOLIDATION_SCORE, &labels, move_.score);
+                    if let Some(score) = move_.score {
+                        self.observe(&metric::CONSOLIDATION_SCORE, &labels, score);
+                    }
                 }
                 for verdict in round.verdicts.values() {
                     if let Verdict::Keep(KeepReason::Window { window, action, .. }) = verdict {
@@ -274,9 +280,9 @@ impl Metrics {
                 let labels = [method.consolidation_type()];
                 self.values().registry.add(&metric::DISRUPTION_WITHDRAWN, &labels, *nodes as f64);
             }
-            DisruptionNote::Failed { method, reason, decision, .. } => {
+            DisruptionNote::Failed { method, reason, decision, missing, .. } => {
                 let labels = [decision.metric(), reason.metric(), method.consolidation_type()];
-                self.add(&metric::DISRUPTION_FAILED, &labels);
+                self.values().registry.add(&metric::DISRUPTION_FAILED, &labels, *missing as f64);
             }
             DisruptionNote::BackedOff { pool, seconds } => {
                 self.add(&metric::DRIFT_BACK_OFFS, &[pool]);
@@ -296,7 +302,9 @@ impl Metrics {
         // Pools that are gone have no budgets any more.
         values.registry.forget(&metric::POOLS_ALLOWED);
         values.registry.forget(&metric::POOLS_CONSUMING);
-        for ((pool, reason), budget) in &round.budgets {
+        // Without the gate nobody repairs, and what budgets leave to it says nothing.
+        let budgets = round.budgets.iter().filter(|((_, reason), _)| *reason != Reason::Unhealthy || round.repairs());
+        for ((pool, reason), budget) in budgets {
             let allowed = match budget.allowed {
                 Allowance::AtMost(count) => count,
                 Allowance::Unlimited => budget.nodes,
@@ -551,117 +559,4 @@ const fn uses_devices(pod: &Pod) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use kerf_api::change::{Reader, WatchedKind};
-    use kerf_disruption::{Method, ObjectionKind, ProposalId};
-    use kerf_model::cloud::Repair;
-    use kerf_model::cluster::{ObjectName, Texts};
-    use kerf_model::duration::NillableDuration;
-    use kerf_model::effect::Target;
-    use kerf_model::maintenance::Action;
-    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
-    use kerf_model::requirement::Requirements;
-    use kerf_model::resources::ResourceList;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_note_that_is_repeated_counts_once() {
-        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, Some("lease"), Traffic::default());
-        let claim = Target { name: ObjectName::of_cluster("a"), uid: Arc::from("u") };
-        let note = Note::GivenUp { claim, cause: Cause::Expired };
-        let snapshot = ClusterSnapshot::default();
-        assert!(metrics.note(&note, &snapshot));
-        assert!(!metrics.note(&note, &snapshot));
-        let text = metrics.text().await;
-        assert!(text.contains("karpenter_build_info{version=\"1\","), "{text}");
-        assert!(text.contains("leader_election_master_status{name=\"lease\"} 0\n"), "{text}");
-    }
-
-    /// Sheet 03 §11: what replaces a node was counted as if it came for pods.
-    #[tokio::test]
-    async fn claims_are_counted_by_what_they_come_for() {
-        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, None, Traffic::default());
-        let claim = |replaces_for| NewClaim {
-            name: Arc::from("a"),
-            labels: [(Arc::from(label::NODEPOOL), Arc::from("p"))].into(),
-            annotations: Texts::new(),
-            owner: None,
-            node: NodeSpec {
-                class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
-                requirements: Requirements::new(),
-                taints: Vec::new(),
-                startup_taints: Vec::new(),
-                expire_after: NillableDuration::Never,
-                termination_grace_period: None,
-            },
-            requests: ResourceList::new(),
-            replaces_for,
-        };
-        [None, Some(Reason::Drifted), None].into_iter().for_each(|reason| metrics.claim_created(&claim(reason)));
-        let text = metrics.text().await;
-        for (reason, count) in [("provisioned", 2), ("drifted", 1)] {
-            let line = format!(
-                "karpenter_nodeclaims_created_total{{reason=\"{reason}\",nodepool=\"p\",min_values_relaxed=\"false\"}} {count}\n"
-            );
-            assert!(text.contains(&line), "{line} in {text}");
-        }
-    }
-
-    /// Sheet 08 L8: only the old repair was counted.
-    #[tokio::test]
-    async fn a_repair_that_obeys_budgets_was_not_counted_by_condition() {
-        let claim: kerf_api::node_claim::NodeClaim = serde_json::from_value(serde_json::json!({
-            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-            "metadata": {
-                "name": "a", "uid": "u", "creationTimestamp": "2026-11-16T10:00:00Z",
-                "labels": {"karpenter.sh/nodepool": "p", "karpenter.sh/capacity-type": "spot"},
-            },
-            "spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "default"}, "requirements": []},
-            "status": {"imageID": "image"},
-        }))
-        .unwrap();
-        let seen = Reader::new(None).seen(WatchedKind::NodeClaim, &claim).unwrap();
-        let mut snapshot = ClusterSnapshot::default();
-        snapshot.apply(seen.change);
-        let claim = Target::from(&snapshot.claim("a").unwrap().meta);
-        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, None, Traffic::default());
-        let repair = Repair { condition: Arc::from("KernelReady"), bound: Some(SignedDuration::ZERO) };
-        let cause = Cause::Disrupted { reason: Reason::Unhealthy, consolidation_policy: None, repair: Some(repair) };
-        metrics.note(&Note::GivenUp { claim, cause }, &snapshot);
-        let line = "karpenter_nodeclaims_unhealthy_disrupted_total{condition=\"kernel_ready\",nodepool=\"p\",capacity_type=\"spot\",image_id=\"image\",termination_mode=\"forceful\"} 1\n";
-        let text = metrics.text().await;
-        assert!(text.contains(line), "{line} in {text}");
-    }
-
-    /// Sheet 03 §10 and §14: nodes that failed the second look are counted, and those that could go, by reason.
-    #[tokio::test]
-    async fn disruption_is_counted_by_nodes() {
-        let metrics = Metrics::new(&Build { version: "1", commit: "" }, true, None, Traffic::default());
-        let mut round = Round::default();
-        let counts = [(Method::Emptiness, 1), (Method::StaticDrift, 2), (Method::Drift, 3), (Method::MultiNode, 4)];
-        round.eligible.extend(counts);
-        round.eligible.insert(Method::SingleNode, 4);
-        let held_back = KeepReason::Window { window: Arc::from("night"), action: Action::Drift, until: None };
-        round.verdicts.insert(Arc::from("a"), Verdict::Keep(held_back));
-        metrics.disruption(&DisruptionNote::Looked, &round, Duration::ZERO);
-        let withdrawn = DisruptionNote::Withdrawn {
-            command: ProposalId::from("c"),
-            method: Method::Emptiness,
-            objection: ObjectionKind::Churn,
-            nodes: 3,
-        };
-        metrics.disruption(&withdrawn, &round, Duration::ZERO);
-        let text = metrics.text().await;
-        for line in [
-            "karpenter_voluntary_disruption_eligible_nodes{reason=\"empty\"} 1",
-            "karpenter_voluntary_disruption_eligible_nodes{reason=\"drifted\"} 5",
-            "karpenter_voluntary_disruption_eligible_nodes{reason=\"underutilized\"} 4",
-            "karpenter_voluntary_disruption_eligible_nodes{reason=\"unhealthy\"} 0",
-            "karpenter_voluntary_disruption_failed_validations_total{consolidation_type=\"empty\"} 3",
-            "kerf_maintenance_window_blocks_total{window=\"night\",action=\"Drift\"} 1",
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} in {text}");
-        }
-    }
-}
+mod tests;

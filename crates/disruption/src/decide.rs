@@ -10,7 +10,7 @@ use crate::events;
 use crate::methods::consolidation::Totals;
 use crate::methods::{consolidation, drift, emptiness, rebalance, repair, static_drift};
 use crate::plan::Plan;
-use crate::{Policy, Reason, Round, View};
+use crate::{Method, Policy, Reason, Round, Verdict, View};
 
 /// A verdict for every claim of ours, and proposals for those that should go.
 pub fn decide(view: &View<'_>) -> Round {
@@ -21,11 +21,31 @@ pub fn decide(view: &View<'_>) -> Round {
         Policy::Compatible => compatible(&mut plan),
     }
     let wanted_gone = plan.take_wanted_gone();
+    let refused_together = std::mem::take(&mut plan.refused_together);
     let mut round = plan.finish();
+    count_held(&mut round, view);
     let totals = Totals::of(&context);
     round.events = events::all(&context, &totals, &round, &wanted_gone);
-    round.scored = consolidation::scored(&context, &totals, &round);
+    round.scored = consolidation::scored(&context, &totals, &round, refused_together);
     round
+}
+
+/// Nodes of proposals that wait for their second look could still be chosen: they are.
+fn count_held(round: &mut Round, view: &View<'_>) {
+    for held in &view.memory.held {
+        let waits = |claim: &&Arc<str>| matches!(round.verdicts.get(*claim), Some(Verdict::Go { .. }));
+        let nodes = u32::try_from(held.proposal.claims().filter(waits).count()).unwrap_or(u32::MAX);
+        let methods: &[Method] = match held.proposal.method {
+            // The same nodes are candidates of both.
+            Method::MultiNode | Method::SingleNode => &[Method::MultiNode, Method::SingleNode],
+            Method::Emptiness => &[Method::Emptiness],
+            // Nothing is held of these.
+            Method::Repair | Method::StaticDrift | Method::Drift | Method::Rebalance => &[],
+        };
+        for method in methods {
+            *round.eligible.entry(*method).or_default() += nodes;
+        }
+    }
 }
 
 /// Every method is asked in every round. What is broken goes first, then what costs nothing to remove. Drift and

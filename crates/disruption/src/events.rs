@@ -1,9 +1,11 @@
 //! What people read in `kubectl describe`: the verdicts again, as events (sheet 03 §14).
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 use kerf_model::budget::Allowance;
-use kerf_model::cluster::ObjectMeta;
-use kerf_model::effect::{Event, EventKind, EventSeverity, EventTarget};
+use kerf_model::cluster::{DoNotDisrupt, ObjectMeta, Pod};
+use kerf_model::effect::{Event, EventKind, EventSeverity, EventTarget, pod_events};
 
 use crate::context::Context;
 use crate::methods::consolidation::{Score, THRESHOLD, Totals};
@@ -15,7 +17,6 @@ const UNCONSOLIDATABLE: &str = "Unconsolidatable";
 const REPAIR_BLOCKED: &str = "NodeRepairBlocked";
 const CANDIDATE: &str = "ConsolidationCandidate";
 const APPROVED: &str = "ConsolidationApproved";
-const INVALID_ANNOTATION: &str = "InvalidDoNotDisruptAnnotation";
 
 /// How a reason is told.
 enum Telling {
@@ -32,16 +33,26 @@ pub(crate) fn all(context: &Context<'_>, totals: &Totals, round: &Round, wanted_
     for ((subject, verdict), wanted_gone) in context.subjects.iter().zip(round.verdicts.values()).zip(wanted_gone) {
         match verdict {
             Verdict::Keep(reason) => tell(subject, reason, *wanted_gone, &mut events),
-            Verdict::Go { .. } | Verdict::UnderWay { .. } | Verdict::Leaving => {}
+            Verdict::Leaving => events.extend(node_and_claim(subject).map(|(kind, meta)| {
+                let event = event(kind, meta, BLOCKED, verdict.to_string());
+                Event { dedupe: verdict.label().to_owned(), ..event }
+            })),
+            Verdict::Go { .. } | Verdict::UnderWay { .. } => {}
         }
-        warn_of_pods(subject, &mut events);
+        // Pods of a node that goes are told of by its drain.
+        if !matches!(verdict, Verdict::UnderWay { .. } | Verdict::Leaving) {
+            events.extend(of_pods(context, subject));
+        }
     }
     for proposal in round.proposals.iter().filter(|it| matches!(it.method, Method::MultiNode | Method::SingleNode)) {
         announce(context, proposal, &mut events);
         weigh(context, totals, proposal, &mut events);
     }
+    let eligible = round.eligible_by_reason();
     for ((pool, reason), using) in &round.budgets {
-        if using.nodes > 0
+        // Nobody misses what nothing asks for.
+        if eligible.get(reason).is_some_and(|nodes| *nodes > 0)
+            && using.nodes > 0
             && using.allowed == Allowance::AtMost(0)
             && let Some(stored) = context.view.snapshot.pool(pool)
         {
@@ -53,6 +64,16 @@ pub(crate) fn all(context: &Context<'_>, totals: &Totals, round: &Round, wanted_
         }
     }
     events
+}
+
+/// Pods whose `do-not-disrupt` protects them for a time, or does not. Most pods have none.
+fn of_pods<'s>(context: &Context<'_>, subject: &'s Subject<'_>) -> impl Iterator<Item = Event> + use<'s> {
+    let now = context.view.now;
+    let has_annotation = |pod: &&&Arc<Pod>| match pod.do_not_disrupt {
+        DoNotDisrupt::No | DoNotDisrupt::Always => false,
+        DoNotDisrupt::For(_) | DoNotDisrupt::Invalid(_) => pod.is_active(),
+    };
+    subject.pods.iter().filter(has_annotation).filter_map(move |pod| pod_events::of_protection(pod, now))
 }
 
 fn tell(subject: &Subject<'_>, reason: &KeepReason, wanted_gone: bool, events: &mut Vec<Event>) {
@@ -72,16 +93,6 @@ fn tell(subject: &Subject<'_>, reason: &KeepReason, wanted_gone: bool, events: &
         event.interval = interval;
         event.severity = severity;
         events.push(event);
-    }
-}
-
-/// Whoever wrote a value that protects nothing should know before the pod is evicted, and not by it.
-fn warn_of_pods(subject: &Subject<'_>, events: &mut Vec<Event>) {
-    for pod in subject.pods.iter().filter(|pod| pod.is_active()) {
-        if let Some(text) = pod.do_not_disrupt.problem() {
-            let event = event(EventKind::Pod, &pod.meta, INVALID_ANNOTATION, text);
-            events.push(Event { severity: EventSeverity::Warning, ..event });
-        }
     }
 }
 
@@ -140,7 +151,6 @@ fn telling(reason: &KeepReason) -> Telling {
     match reason {
         KeepReason::NotLaunched
         | KeepReason::Rebooting
-        | KeepReason::Replacement { .. }
         | KeepReason::NotSettled { .. }
         | KeepReason::StaticPool { .. }
         | KeepReason::Tolerated { .. }
@@ -152,6 +162,7 @@ fn telling(reason: &KeepReason) -> Telling {
         KeepReason::NoNode
         | KeepReason::NotRegistered
         | KeepReason::NotInitialized
+        | KeepReason::Replacement { .. }
         | KeepReason::Nominated { .. }
         | KeepReason::NotMarked { .. }
         | KeepReason::DoNotDisrupt { .. }

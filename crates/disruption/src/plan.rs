@@ -17,7 +17,7 @@ use crate::pdb::PdbUse;
 use crate::proposal::OfProposal;
 use crate::subject::Subject;
 use crate::what_if::{Outcome, Simulator};
-use crate::{KeepReason, Method, Policy, Proposal, Reason, Round, Verdict, Work};
+use crate::{KeepReason, Method, Policy, Proposal, Reason, Round, ScoredMove, Verdict, Work};
 
 pub(crate) struct Plan<'c, 'a> {
     pub(crate) context: &'c Context<'a>,
@@ -36,6 +36,8 @@ pub(crate) struct Plan<'c, 'a> {
     pub(crate) proposals: Vec<Proposal>,
     pub(crate) events: Vec<Event>,
     pub(crate) eligible: BTreeMap<Method, u32>,
+    /// The last consolidation of several nodes that a Balanced pool has refused.
+    pub(crate) refused_together: Vec<ScoredMove>,
     pub(crate) work: Work,
 }
 
@@ -108,6 +110,7 @@ impl<'c, 'a> Plan<'c, 'a> {
             proposals: Vec::new(),
             events: Vec::new(),
             eligible: BTreeMap::new(),
+            refused_together: Vec::new(),
             work: Work::default(),
             context,
         }
@@ -219,6 +222,13 @@ impl<'c, 'a> Plan<'c, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// Remembers the refusal, if it is one.
+    pub(crate) fn refuse_together(&mut self, refused: Vec<ScoredMove>) {
+        if !refused.is_empty() {
+            self.refused_together = refused;
+        }
     }
 
     pub(crate) fn count_eligible(&mut self, method: Method, count: usize) {

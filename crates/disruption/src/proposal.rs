@@ -30,8 +30,6 @@ pub struct Proposal {
     pub savings: Option<Price>,
     /// How long to wait before [`validate`](crate::validate) is asked; zero means that it can be asked at once.
     pub hold: SignedDuration,
-    /// Of the pools that the nodes come from, where the method is a consolidation.
-    pub consolidation_policy: Option<ConsolidationPolicy>,
 }
 
 /// An existing host and the pods that are expected there.
@@ -71,6 +69,8 @@ pub struct Candidate {
     pub pods: Vec<Target>,
     /// If it goes because it is sick.
     pub repair: Option<Repair>,
+    /// Of its pool, where the method is a consolidation.
+    pub consolidation_policy: Option<ConsolidationPolicy>,
 }
 
 /// What becomes of the candidates. "Nothing" is the absence of a proposal.
@@ -114,17 +114,17 @@ pub(crate) struct OfProposal {
     pub(crate) action: Action,
     pub(crate) savings: Option<Price>,
     pub(crate) repair: Option<Repair>,
-    pub(crate) consolidation_policy: Option<ConsolidationPolicy>,
 }
 
 impl OfProposal {
     pub(crate) fn new(method: Method, action: Action) -> Self {
-        Self { method, action, savings: None, repair: None, consolidation_policy: None }
+        Self { method, action, savings: None, repair: None }
     }
 
     pub(crate) fn build(self, mut candidates: Vec<Candidate>, lands_on: Vec<LandsOn>, view: &View<'_>) -> Proposal {
         for candidate in &mut candidates {
             candidate.repair = self.repair.clone();
+            candidate.consolidation_policy = candidate.consolidation_policy.filter(|_| self.method.is_consolidation());
         }
         Proposal {
             id: ProposalId::of(self.method, &self.action, &candidates),
@@ -135,7 +135,6 @@ impl OfProposal {
             action: self.action,
             lands_on,
             savings: self.savings,
-            consolidation_policy: self.consolidation_policy,
         }
     }
 }

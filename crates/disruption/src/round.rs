@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kerf_model::budget::Allowance;
 use kerf_model::effect::Event;
+use kerf_model::node_pool::ConsolidationPolicy;
 
 use crate::{Method, Proposal, Reason, Verdict};
 
@@ -25,15 +26,17 @@ pub struct Round {
     /// When something that was held back by time becomes possible.
     pub wake: Option<Timestamp>,
     pub work: Work,
-    /// Moves from Balanced pools that were weighed, in order.
+    /// Consolidations of one or several nodes that were weighed, by pool and in order.
     pub scored: Vec<ScoredMove>,
 }
 
-/// What Balanced scoring said to a move.
+/// What a pool that nodes are taken from says to the move.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoredMove {
     pub pool: Arc<str>,
-    pub score: f64,
+    pub policy: ConsolidationPolicy,
+    /// If the policy is Balanced, and it is known what the move saves.
+    pub score: Option<f64>,
     pub approved: bool,
 }
 
@@ -60,6 +63,11 @@ pub struct Work {
 }
 
 impl Round {
+    /// Whether sick nodes are looked for.
+    pub fn repairs(&self) -> bool {
+        self.eligible.contains_key(&Method::Repair)
+    }
+
     /// How many nodes could have been chosen for each reason, before budgets and what-ifs.
     pub fn eligible_by_reason(&self) -> BTreeMap<Reason, u32> {
         let mut reasons: BTreeMap<Reason, u32> = Reason::ALL.into_iter().map(|reason| (reason, 0)).collect();

@@ -189,6 +189,7 @@ impl<'a> Subject<'a> {
             price: self.price,
             pods: moving.iter().map(|pod| Target::from(&pod.meta)).collect(),
             repair: None,
+            consolidation_policy: self.pool().map(|pool| pool.disruption.policy),
         })
     }
 }

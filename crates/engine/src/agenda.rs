@@ -212,7 +212,7 @@ impl Agenda {
                 }
             }
             Effect::PatchPool(target, _) => self.touch(Item::Pool(target.name.name.clone())),
-            Effect::EvictPod(target) | Effect::DeletePod(target, _) => {
+            Effect::EvictPod(target, _) | Effect::DeletePod(target, ..) => {
                 self.pod(snapshot.pod(&target.name).map(|pod| &**pod), snapshot);
             }
             Effect::FindInstance { provider_id } => self.instance(provider_id, snapshot),

@@ -41,7 +41,6 @@ pub struct Command {
     pub method: Method,
     pub reason: Reason,
     pub decision: Decision,
-    pub policy: Option<ConsolidationPolicy>,
     pub candidates: Vec<Going>,
     pub replacements: Vec<Replacement>,
     pub started: Timestamp,
@@ -59,6 +58,8 @@ pub struct Going {
     pub pool: Arc<str>,
     /// If it goes because it is sick.
     pub repair: Option<Repair>,
+    /// Of its pool, if it is consolidated.
+    pub policy: Option<ConsolidationPolicy>,
 }
 
 /// A claim that comes first.
@@ -193,6 +194,7 @@ impl Command {
             claim: candidate.claim.clone(),
             pool: candidate.pool.clone(),
             repair: candidate.repair.clone(),
+            policy: candidate.consolidation_policy,
         };
         Self {
             decision: Decision::of(&proposal.action),
@@ -200,7 +202,6 @@ impl Command {
             id: proposal.id,
             method: proposal.method,
             reason: proposal.reason,
-            policy: proposal.consolidation_policy,
             replacements,
             started: whole_seconds(now),
             phase: Phase::Marking,
@@ -348,8 +349,10 @@ impl Command {
         if wanted.is_some_and(|wanted| written_deadline(claim).is_none_or(|written| written > wanted)) {
             return;
         }
-        let repair = self.going(claim).and_then(|going| going.repair.clone());
-        let reason = Cause::Disrupted { reason: self.reason, consolidation_policy: self.policy, repair };
+        let going = self.going(claim);
+        let repair = going.and_then(|going| going.repair.clone());
+        let consolidation_policy = going.and_then(|going| going.policy);
+        let reason = Cause::Disrupted { reason: self.reason, consolidation_policy, repair };
         advance.effects.push(events::terminating(self, EventKind::NodeClaim, &claim.meta));
         let nodes = snapshot.nodes_of(claim);
         advance.effects.extend(nodes.map(|node| events::terminating(self, EventKind::Node, &node.meta)));
@@ -380,10 +383,10 @@ impl Command {
     }
 
     fn record_of(&self, claim: &NodeClaim) -> String {
-        self.record(self.going(claim).and_then(|going| going.repair.clone())).to_string()
+        self.going(claim).map(|going| self.record(going).to_string()).unwrap_or_default()
     }
 
-    fn record(&self, repair: Option<Repair>) -> Record {
+    fn record(&self, going: &Going) -> Record {
         Record {
             id: self.id.clone(),
             method: self.method,
@@ -391,8 +394,8 @@ impl Command {
             reason: self.reason,
             started: self.started,
             replacements: self.replacements.iter().map(|replacement| replacement.name.clone()).collect(),
-            repair,
-            policy: self.policy,
+            repair: going.repair.clone(),
+            policy: going.policy,
         }
     }
 
@@ -403,7 +406,7 @@ impl Command {
                 Phase::Deleting { since } => going.bound().map(|bound| later(since, bound)),
                 Phase::Marking | Phase::Replacing | Phase::RollingBack(_) => None,
             };
-            let record = Arc::from(self.record(going.repair.clone()).to_string());
+            let record = Arc::from(self.record(going).to_string());
             let order = Order::Leave { record, deadline };
             let mark = Mark { claim_uid: going.claim.uid.clone(), reason: self.reason, order };
             marks.insert(going.claim.name.name.clone(), mark);
@@ -432,6 +435,11 @@ impl Command {
     pub fn hold(&self, snapshot: &ClusterSnapshot) -> Option<Timestamp> {
         let unseen = self.replacements.iter().filter(|known| !known.is_seen && snapshot.claim(&known.name).is_none());
         unseen.filter_map(|known| known.asked).map(|asked| later(asked, LOST_AFTER)).max()
+    }
+
+    /// How many of its replacements have not become ready.
+    pub fn missing(&self) -> usize {
+        self.replacements.iter().filter(|replacement| !replacement.is_ready).count()
     }
 
     /// Whether it still waits for its replacements.

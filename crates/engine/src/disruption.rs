@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{
-    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Reason, Rollout, Round, Verdict, View, Withdrawn,
-    decide, overtaken, validate_all,
+    Action, Approved, Held, Memory, Method, Policy, Proposal, ProposalId, Reason, Rollout, Round, Verdict, View,
+    Withdrawn, decide, overtaken, validate_all,
 };
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::change::{Change, Input};
@@ -342,8 +342,9 @@ impl Disruption {
                     let seconds = until.map_or(0, |until| until.duration_since(now).as_secs());
                     done.told.push(DisruptionNote::BackedOff { pool, seconds });
                 }
-                let (command, method, reason, decision) = (id.clone(), *method, *reason, *decision);
-                done.told.push(DisruptionNote::Failed { command, method, reason, decision, failure });
+                let (method, reason, decision, missing) = (*method, *reason, *decision, command.missing());
+                let command = id.clone();
+                done.told.push(DisruptionNote::Failed { command, method, reason, decision, failure, missing });
             }
         }
     }
@@ -465,7 +466,6 @@ impl Disruption {
             method: proposal.method,
             reason: proposal.reason,
             decision: Decision::of(&proposal.action),
-            policy: proposal.consolidation_policy,
             nodes,
             replacements: proposal.replacements().len(),
         });
@@ -498,8 +498,13 @@ impl Disruption {
         let Withdrawn { proposal, objection } = withdrawn;
         self.is_changed = true;
         let why = objection.claim.as_ref().map(|(claim, reason)| format!(": {claim} {reason}")).unwrap_or_default();
-        let reason = if proposal.method.is_consolidation() { "ConsolidationRejected" } else { "DisruptionBlocked" };
-        for candidate in &proposal.candidates {
+        let reason = match proposal.method {
+            Method::MultiNode | Method::SingleNode => Some("ConsolidationRejected"),
+            // Nodes that are empty, or not any more: the next round says how it is.
+            Method::Emptiness => None,
+            Method::Repair | Method::StaticDrift | Method::Drift | Method::Rebalance => Some("DisruptionBlocked"),
+        };
+        for (candidate, reason) in proposal.candidates.iter().filter_map(|candidate| Some((candidate, reason?))) {
             for (kind, target) in [(EventKind::NodeClaim, &candidate.claim), (EventKind::Node, &candidate.node)] {
                 let event = Event {
                     about: EventTarget { kind, target: target.clone() },
@@ -735,5 +740,53 @@ mod tests {
         let mut disruption = Disruption::default();
         disruption.refresh(facts, std::iter::empty());
         assert_eq!(disruption.memory().reboots, BTreeMap::from([(Arc::from("uid-a"), vec![at(10), at(20)])]));
+    }
+
+    /// Sheet 03 §10: an emptiness that fails its second look was told as a consolidation that was rejected.
+    #[test]
+    fn what_does_not_stand_up_to_the_second_look_is_told_on_node_and_claim_unless_it_was_empty() {
+        let told = |method: Method, nodes: usize| {
+            let target =
+                |name: String| Target { uid: Arc::from(format!("uid-{name}")), name: ObjectName::of_cluster(name) };
+            let candidate = |at: usize| kerf_disruption::Candidate {
+                claim: target(format!("claim-{at}")),
+                node: target(format!("node-{at}")),
+                pool: Arc::from("p"),
+                instance_type: None,
+                zone: None,
+                capacity_type: None,
+                price: None,
+                pods: Vec::new(),
+                repair: None,
+                consolidation_policy: None,
+            };
+            let proposal = Proposal {
+                id: ProposalId::from("c1"),
+                method,
+                reason: method.reason(),
+                candidates: (0..nodes).map(candidate).collect(),
+                action: Action::Delete,
+                lands_on: Vec::new(),
+                savings: None,
+                hold: SignedDuration::ZERO,
+            };
+            let objection = kerf_disruption::Objection { kind: kerf_disruption::ObjectionKind::Churn, claim: None };
+            let (mut disruption, mut done) = (Disruption::default(), Done::default());
+            disruption.withdraw(Withdrawn { proposal, objection }, &mut done);
+            assert!(
+                matches!(&done.told[..], [DisruptionNote::Withdrawn { nodes: counted, .. }] if *counted == nodes),
+                "counted all the same"
+            );
+            let reason = |effect: &Effect| match effect {
+                Effect::Publish(event) => format!("{:?} {}", event.about.kind, event.reason),
+                other => panic!("{other:?}"),
+            };
+            done.effects.iter().map(reason).collect::<Vec<_>>()
+        };
+        let both = |reason: &str| ["NodeClaim", "Node"].map(|kind| format!("{kind} {reason}")).to_vec();
+        assert_eq!(told(Method::SingleNode, 1), both("ConsolidationRejected"));
+        assert_eq!(told(Method::MultiNode, 2), [both("ConsolidationRejected"), both("ConsolidationRejected")].concat());
+        assert_eq!(told(Method::Drift, 1), both("DisruptionBlocked"));
+        assert!(told(Method::Emptiness, 1).is_empty());
     }
 }

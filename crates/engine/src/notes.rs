@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kerf_disruption::{Method, ObjectionKind, ProposalId, Reason};
-use kerf_model::node_pool::ConsolidationPolicy;
 
 use crate::commands::{Decision, Failure};
 
@@ -18,7 +17,6 @@ pub enum DisruptionNote {
         method: Method,
         reason: Reason,
         decision: Decision,
-        policy: Option<ConsolidationPolicy>,
         /// How many nodes of each pool.
         nodes: BTreeMap<Arc<str>, u32>,
         replacements: usize,
@@ -28,7 +26,15 @@ pub enum DisruptionNote {
     /// The replacements are ready and the old nodes go.
     Replaced { command: ProposalId, method: Method, reason: Reason, decision: Decision, pools: Vec<Arc<str>> },
     /// A command was rolled back.
-    Failed { command: ProposalId, method: Method, reason: Reason, decision: Decision, failure: Failure },
+    Failed {
+        command: ProposalId,
+        method: Method,
+        reason: Reason,
+        decision: Decision,
+        failure: Failure,
+        /// Replacements that had not become ready.
+        missing: usize,
+    },
     /// Its nodes are gone.
     Done { command: ProposalId },
     /// The pool's drift is left alone for a while.

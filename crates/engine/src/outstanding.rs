@@ -171,7 +171,7 @@ impl<'e> Write<'e> {
             // Nobody else writes what we write to a pod, and nothing waits for it.
             Effect::PatchPod(..)
             | Effect::CreateClaim(_)
-            | Effect::EvictPod(_)
+            | Effect::EvictPod(..)
             | Effect::DeletePod(..)
             | Effect::Publish(_)
             | Effect::Launch { .. }

@@ -182,7 +182,7 @@ fn a_round_is_made_when_something_can_be_launched_again_that_was_avoided() {
 }
 
 #[test]
-fn a_pod_that_becomes_unready_or_asks_for_more_is_news_for_disruption_and_its_heartbeat_is_not() {
+fn a_resized_pod_is_news_for_disruption_and_its_heartbeat_is_not() {
     let mut bed = Bed::new();
     bed.node("a");
     let check = |bed: &mut Bed, edit: &dyn Fn(&mut Pod), rounds: usize| {
@@ -195,6 +195,5 @@ fn a_pod_that_becomes_unready_or_asks_for_more_is_news_for_disruption_and_its_he
     };
     bed.start();
     check(&mut bed, &|_| {}, 0);
-    check(&mut bed, &|pod| pod.is_unready = true, 1);
     check(&mut bed, &|pod| pod.requests = ResourceList::new(), 1);
 }

@@ -215,7 +215,7 @@ fn an_empty_node_that_a_waiting_pod_fits_on_is_kept_for_it() {
     late.change("pod web cpu=3");
     late.pass(SECONDS(60));
     assert_eq!(late.verdict("a"), "nominated");
-    assert!(late.events.contains(&"ConsolidationRejected"), "{:?}", late.events);
+    assert!(late.told.iter().any(|note| matches!(note, DisruptionNote::Withdrawn { .. })), "{:?}", late.told);
 
     let mut too_large = Cluster::new(&format!("{text}\npod web cpu=5"));
     too_large.pass(SECONDS(30));

@@ -1,8 +1,10 @@
 //! Draining: which pods of a node are asked to leave now, which are made to, and which hold it up (sheet 04 §4.4-4.7).
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::cluster::{DoNotDisrupt, Node, Pod};
-use kerf_model::effect::{Effect, Target};
+use kerf_model::cluster::{Node, Pod};
+use kerf_model::effect::{Effect, Target, pod_events};
 
 mod blocker;
 pub mod deadline;
@@ -29,20 +31,29 @@ pub struct Drain<'a> {
     pub force: Vec<(&'a Pod, SignedDuration)>,
     /// What the drain cannot get past by itself.
     pub blockers: Vec<DrainBlocker>,
-    /// Pods that have begun to go because we evicted them, and were not told yet.
-    pub evicted: Vec<&'a Pod>,
+    /// Pods are still there though there was time for them to go.
+    pub is_slow: bool,
     pub wake: Option<Timestamp>,
 }
 
+/// Nobody is told of pods that are merely on their way out before this: the time of a deletion is a whole second, so it
+/// is one second at least.
+const QUIET: SignedDuration = SignedDuration::from_secs(2);
+
 /// Derived from the pods each time: whatever was lost, refused or restarted in between, no pod is forgotten.
-pub fn plan<'a>(node: &Node, deadline: Option<Timestamp>, view: View<'a>) -> Drain<'a> {
+pub fn plan<'a>(node: &Node, deadline: Option<Timestamp>, began: Timestamp, view: View<'a>) -> Drain<'a> {
     let waiting: Vec<&Pod> = view
         .snapshot
         .pods_on(node.name())
         .map(AsRef::as_ref)
         .filter(|pod| pods::is_waited_for(pod, view.now))
         .collect();
-    let mut drain = Drain { waiting: waiting.clone(), ..Drain::default() };
+    let told_from = later(began, QUIET);
+    let is_slow = !waiting.is_empty() && view.now >= told_from;
+    let mut drain = Drain { waiting: waiting.clone(), is_slow, ..Drain::default() };
+    if !waiting.is_empty() {
+        drain.look_again(told_from, view.now);
+    }
     let mut graceful = Vec::new();
     for pod in waiting {
         match deadline.filter(|deadline| deadline::has_come_for(pod, *deadline, view.now)) {
@@ -55,11 +66,6 @@ pub fn plan<'a>(node: &Node, deadline: Option<Timestamp>, view: View<'a>) -> Dra
         }
         if let Some(end) = pod.meta.deleting {
             drain.look_again(later(end, pods::STUCK_AFTER), view.now);
-        }
-        if pod.meta.is_deleting()
-            && view.memory.pod(pod).is_some_and(|memory| memory.was_evicted() && !memory.announced)
-        {
-            drain.evicted.push(pod);
         }
     }
     // Only the first group that is not empty: the pods of the next serve it until it is gone.
@@ -116,41 +122,20 @@ impl<'a> Drain<'a> {
     }
 
     /// What is to be done, and what people are told of it. `why` the node goes.
-    pub fn effects(&self, node: &Node, deadline: Option<Timestamp>, why: &str) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        for (pod, grace) in &self.force {
-            effects.extend(deadline.map(|deadline| events::force_deleted(pod, *grace, deadline)));
-            effects.push(Effect::DeletePod(Target::from(&pod.meta), *grace));
-        }
-        effects.extend(self.evict.iter().map(|pod| Effect::EvictPod(Target::from(&pod.meta))));
-        effects.extend(self.evicted.iter().map(|pod| events::evicted(pod, why)));
-        effects.extend(self.waiting.iter().filter(|pod| pod.is_active()).filter_map(|pod| self.annotation_event(pod)));
+    pub fn effects(&self, node: &Node, why: &str, now: Timestamp) -> Vec<Effect> {
+        let why: Arc<str> = Arc::from(why);
+        let forced = self.force.iter();
+        let forced = forced.map(|(pod, grace)| Effect::DeletePod(Target::from(&pod.meta), *grace, Arc::clone(&why)));
+        let mut effects: Vec<_> = forced.collect();
+        effects.extend(self.evict.iter().map(|pod| Effect::EvictPod(Target::from(&pod.meta), Arc::clone(&why))));
+        let protected = self.waiting.iter().filter(|pod| pod.is_active());
+        let protected = protected.filter_map(|pod| pod_events::of_protection(pod, now));
+        effects.extend(protected.map(|event| Effect::Publish(Box::new(event))));
         let budgets = self.blockers.iter().filter(|blocker| blocker.is_refusal());
         effects.extend(budgets.map(|blocker| events::drain_blocked(node, blocker)));
-        // Pods that are simply on their way out are no failure.
-        if !self.blockers.is_empty() {
+        if self.is_slow || !self.blockers.is_empty() {
             effects.push(events::draining(node, self.waiting.len()));
         }
         effects
-    }
-
-    /// What the pod's do-not-disrupt means now.
-    fn annotation_event(&self, pod: &Pod) -> Option<Effect> {
-        match &pod.do_not_disrupt {
-            DoNotDisrupt::No | DoNotDisrupt::Always => None,
-            DoNotDisrupt::Invalid(_) => {
-                pod.do_not_disrupt.problem().map(|text| events::invalid_do_not_disrupt(pod, text))
-            }
-            DoNotDisrupt::For(_) => {
-                let protected = self.blockers.iter().find_map(|blocker| blocker.protects(&pod.meta.name));
-                match protected {
-                    Some(until) => until.map(|until| events::protected_until(pod, until)),
-                    None => {
-                        let leaves = self.evict.iter().any(|evicted| evicted.meta.name == pod.meta.name);
-                        leaves.then(|| events::protection_elapsed(pod))
-                    }
-                }
-            }
-        }
     }
 }

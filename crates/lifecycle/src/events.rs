@@ -12,32 +12,19 @@ use crate::claim::reboot::RebootFailure;
 use crate::claim::reparenting::Obstacle;
 use crate::drain::DrainBlocker;
 
-pub const EVICTED: &str = "Evicted";
-
 /// Equal events are sent once per this time, as in the reference.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(2);
 const REPAIR_INTERVAL: SignedDuration = SignedDuration::from_mins(15);
 const REBOOT_INTERVAL: SignedDuration = SignedDuration::from_mins(30);
 
-/// How much of a provider's message is told, in bytes (sheet 08 L5).
-const MESSAGE_LIMIT: usize = 1024;
-
-/// With dots at its end if something is left out.
-pub(crate) fn shortened(message: &str) -> String {
-    if message.len() <= MESSAGE_LIMIT {
-        return message.to_owned();
-    }
-    format!("{}...", &message[..message.floor_char_boundary(MESSAGE_LIMIT - 3)])
-}
-
 pub fn insufficient_capacity(claim: &NodeClaim, message: &str) -> Effect {
-    let text = shortened(&format!("no capacity for {}: {message}", claim.name()));
+    let text = format!("no capacity for {}: {message}", claim.name());
     warning(EventKind::NodeClaim, &claim.meta, "InsufficientCapacityError", text)
 }
 
 /// To a pod that was to land there.
 pub fn no_capacity_for_pod(pod: &Pod, claim: &str, message: &str) -> Effect {
-    let text = shortened(&format!("no capacity for {claim}, which was to bring it a node: {message}"));
+    let text = format!("no capacity for {claim}, which was to bring it a node: {message}");
     warning(EventKind::Pod, &pod.meta, "InsufficientCapacityError", text)
 }
 
@@ -89,28 +76,6 @@ pub fn drain_blocked(node: &Node, blocker: &DrainBlocker) -> Effect {
 pub fn awaiting_volumes(node: &Node, attachments: &str) -> Effect {
     let text = format!("volumes are still attached: {attachments}");
     normal(EventKind::Node, &node.meta, "AwaitingVolumeDetachment", text)
-}
-
-pub fn evicted(pod: &Pod, why: &str) -> Effect {
-    normal(EventKind::Pod, &pod.meta, EVICTED, format!("evicted because its node is going: {why}"))
-}
-
-pub fn force_deleted(pod: &Pod, grace: SignedDuration, deadline: Timestamp) -> Effect {
-    let text = format!("deleted with {} s of grace because its node goes at {deadline}", grace.as_secs());
-    normal(EventKind::Pod, &pod.meta, "Disrupted", text)
-}
-
-pub fn invalid_do_not_disrupt(pod: &Pod, text: String) -> Effect {
-    warning(EventKind::Pod, &pod.meta, "InvalidDoNotDisruptAnnotation", text)
-}
-
-pub fn protected_until(pod: &Pod, until: Timestamp) -> Effect {
-    normal(EventKind::Pod, &pod.meta, "DoNotDisruptUntil", format!("protected until {until}"))
-}
-
-pub fn protection_elapsed(pod: &Pod) -> Effect {
-    let text = "the time of karpenter.sh/do-not-disrupt is over".to_owned();
-    normal(EventKind::Pod, &pod.meta, "DoNotDisruptGracePeriodElapsed", text)
 }
 
 pub fn expiration_held(claim: &NodeClaim, hold: &Hold) -> Effect {
@@ -195,17 +160,4 @@ fn normal(kind: EventKind, about: &ObjectMeta, reason: &'static str, message: St
 fn event(kind: EventKind, about: &ObjectMeta, severity: EventSeverity, reason: &'static str, message: String) -> Event {
     let (about, dedupe) = (EventTarget { kind, target: about.into() }, message.clone());
     Event { about, severity, reason, message, dedupe, interval: INTERVAL }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Sheet 04, case 6, with the limit of sheet 08 L5.
-    #[test]
-    fn a_long_message_is_cut_at_1024_bytes_and_never_inside_a_letter() {
-        assert_eq!(shortened(&"x".repeat(1024)), "x".repeat(1024));
-        assert_eq!(shortened(&"x".repeat(1025)), format!("{}...", "x".repeat(1021)));
-        assert!(shortened(&"ü".repeat(1000)).len() <= 1024);
-    }
 }

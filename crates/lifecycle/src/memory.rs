@@ -25,7 +25,6 @@ pub(crate) use instance::{
     DriftCheck, HookCheck, InPlaceCall, LAUNCH_WITHIN, LOOKUP_VALID, Launch, Listing, Lookup, RebootCall, Termination,
 };
 
-use crate::events;
 use crate::steps::{Note, Steps};
 
 #[derive(Debug, Clone, Default)]
@@ -115,7 +114,7 @@ impl Memory {
             }
             Input::Instances(_) => self.listing.heard = Some(now),
             Input::WriteFailed { effect, error } => {
-                if let Effect::EvictPod(pod) = &**effect
+                if let Effect::EvictPod(pod, _) = &**effect
                     && before.pod(&pod.name).is_some_and(|known| known.meta.uid == pod.uid)
                 {
                     self.pod_mut(pod).evict_failed(error, now);
@@ -165,8 +164,8 @@ impl Memory {
                     let memory = self.claim_mut(claim);
                     memory.termination = Some(Termination::asked(memory.termination.take(), now));
                 }
-                Effect::EvictPod(pod) => self.pod_mut(pod).evicted(now),
-                Effect::DeletePod(pod, _) => self.pod_mut(pod).forced = Some(now),
+                Effect::EvictPod(pod, _) => self.pod_mut(pod).evicted(now),
+                Effect::DeletePod(pod, ..) => self.pod_mut(pod).forced = Some(now),
                 Effect::FindInstance { provider_id } => {
                     self.lookups.insert(provider_id.clone(), Lookup::Asked { at: now });
                 }
@@ -179,9 +178,6 @@ impl Memory {
                 Effect::RunHooks { claim } => self.claim_mut(claim).hooks.asked = Some(now),
                 Effect::UpdateInstance { claim } => self.claim_mut(claim).in_place.asked = Some(now),
                 Effect::ListInstances => self.listing.asked = Some(now),
-                Effect::Publish(event) if event.reason == events::EVICTED => {
-                    self.pod_mut(&event.about.target).announced = true;
-                }
                 Effect::PatchPool(pool, patch) if patch.class_observed_generation.is_some() => {
                     self.health.insert(pool.name.name.clone(), Health::reset(pool.uid.clone()));
                 }
@@ -377,7 +373,10 @@ impl Memory {
 impl Note {
     fn claim(&self) -> &Target {
         match self {
-            Self::Registered { claim } | Self::Initialized { claim } | Self::GivenUp { claim, .. } => claim,
+            Self::Registered { claim }
+            | Self::Initialized { claim }
+            | Self::GivenUp { claim, .. }
+            | Self::Postponed { claim, .. } => claim,
         }
     }
 }

@@ -99,10 +99,10 @@ fn fence(node: &Node) -> Option<Effect> {
 
 /// Nobody knows its instance or its deadline: it is drained for as long as that takes.
 fn end_without_claim(node: &Node, view: View<'_>) -> Steps {
-    let plan = drain::plan(node, None, view);
+    let plan = drain::plan(node, None, began(node, view), view);
     let attachments = volumes::attached(node, view);
     if !plan.waiting.is_empty() {
-        return Steps { effects: plan.effects(node, None, FORCEFUL), wake: plan.wake, ..Steps::default() };
+        return Steps { effects: plan.effects(node, FORCEFUL, view.now), wake: plan.wake, ..Steps::default() };
     }
     if !attachments.is_empty() {
         return Steps::of(volumes_event(node, &attachments));
@@ -132,7 +132,7 @@ fn end_with_claim(node: &Node, claim: &NodeClaim, view: View<'_>) -> Steps {
 }
 
 fn drained(node: &Node, draft: &mut ClaimDraft<'_>, deadline: Option<Timestamp>, view: View<'_>) -> Stage {
-    let plan = drain::plan(node, deadline, view);
+    let plan = drain::plan(node, deadline, began(node, view), view);
     let before = draft.claim.status.conditions.get(kind::DRAINED);
     if plan.waiting.is_empty() && draft.claim.status.conditions.is_true(kind::DRAINED) {
         return Stage::Done;
@@ -145,12 +145,18 @@ fn drained(node: &Node, draft: &mut ClaimDraft<'_>, deadline: Option<Timestamp>,
         return Stage::Done;
     }
     draft.conditions.set_unknown(kind::DRAINED, "Draining", &drain::message(&plan.blockers, deadline));
-    let why = draft.claim.status.conditions.get(kind::DISRUPTION_REASON).map_or(FORCEFUL, |reason| &reason.reason);
-    let mut steps = Steps { effects: plan.effects(node, deadline, why), wake: plan.wake, ..Steps::default() };
+    let conditions = &draft.claim.status.conditions;
+    let reason = conditions.get(kind::DISRUPTION_REASON).filter(|_| conditions.is_true(kind::DISRUPTION_REASON));
+    let why = reason.map_or(FORCEFUL, |reason| &reason.reason);
+    let mut steps = Steps { effects: plan.effects(node, why, view.now), wake: plan.wake, ..Steps::default() };
     if plan.waiting.is_empty() {
         steps.look_again(settled);
     }
     Stage::Waiting(steps)
+}
+
+fn began(node: &Node, view: View<'_>) -> Timestamp {
+    node.meta.deleting.unwrap_or(view.now)
 }
 
 /// What is said of a drain that nobody gave a reason for.

@@ -32,6 +32,11 @@ pub enum Note {
         claim: Target,
         cause: Cause,
     },
+    /// Its time is over, and a maintenance window lets it wait.
+    Postponed {
+        claim: Target,
+        window: Arc<str>,
+    },
 }
 
 /// Why we delete a claim.

@@ -4,6 +4,8 @@
 //! what must not overwrite unseen changes carries the version it was decided on. The next round looks at what the
 //! cluster shows then and asks again for what is still missing.
 
+pub mod pod_events;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -27,10 +29,10 @@ pub enum Effect {
     PatchOverlay(Target, Box<OverlayPatch>),
     PatchBuffer(Target, Box<BufferPatch>),
     PatchWindow(Target, Box<WindowPatch>),
-    /// Through the eviction API: a PodDisruptionBudget may refuse it.
-    EvictPod(Target),
-    /// Past the budgets, because a deadline was given.
-    DeletePod(Target, SignedDuration),
+    /// Through the eviction API: a PodDisruptionBudget may refuse it. With why its node goes.
+    EvictPod(Target, Arc<str>),
+    /// Past the budgets, because a deadline was given. With the grace that is left, and why its node goes.
+    DeletePod(Target, SignedDuration, Arc<str>),
     /// Metadata of a pod; nothing else of it is ours to write.
     PatchPod(Target, Box<MetaPatch>),
     Publish(Box<Event>),
@@ -222,6 +224,17 @@ pub enum WriteError {
     Unavailable { message: String },
 }
 
+/// How much of a text goes into a condition or an event, in bytes.
+const LONGEST_TEXT: usize = 1024;
+
+/// A text that somebody else has made, cut to what an event or a condition takes.
+pub fn shortened(text: &str) -> String {
+    if text.len() <= LONGEST_TEXT {
+        return text.to_owned();
+    }
+    format!("{}...", &text[..text.floor_char_boundary(LONGEST_TEXT - 3)])
+}
+
 impl MetaPatch {
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.annotations.is_empty() && self.finalizers.is_none() && self.owners.is_none()
@@ -243,5 +256,19 @@ impl From<&ObjectMeta> for Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sheet 04, case 6, with the limit of sheet 08 L5.
+    #[test]
+    fn a_long_message_is_cut_at_1024_bytes_and_never_inside_a_letter() {
+        assert_eq!(shortened(&"x".repeat(1024)).len(), 1024);
+        let cut = shortened(&"x".repeat(1025));
+        assert_eq!((cut.len(), cut.ends_with("x...")), (1024, true));
+        assert!(shortened(&"ü".repeat(1000)).len() <= 1024);
     }
 }

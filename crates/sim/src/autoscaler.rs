@@ -282,7 +282,7 @@ impl Autoscaler {
     /// Nobody hears the answer.
     fn execute_unheard(&mut self, sent: Sent, store: &mut Store, now: Timestamp) {
         let (heard, answers) = (self.heard.len(), self.cloud.questions());
-        self.execute(sent, store, now);
+        let _untold = self.carry_out(sent, store, now);
         self.heard.truncate(heard);
         self.cloud.forget_answers_after(answers);
     }
@@ -301,11 +301,22 @@ impl Autoscaler {
     }
 
     fn execute(&mut self, sent: Sent, store: &mut Store, now: Timestamp) {
+        if let Some(event) = self.carry_out(sent, store, now)
+            && self.is_news(&event, now)
+        {
+            let event = Effect::Publish(Box::new(event));
+            // Nobody waits for an event.
+            let _lost = writes::execute_all(&api_writes(&event, now).unwrap_or_default(), store, now);
+        }
+    }
+
+    /// What is to be told of it, now that it is done.
+    fn carry_out(&mut self, sent: Sent, store: &mut Store, now: Timestamp) -> Option<Event> {
         if let Effect::Publish(event) = &sent.effect
             && !self.is_news(event, now)
         {
             self.told_again += 1;
-            return;
+            return None;
         }
         let effect = match self.faults.mutation() {
             Some(mutation) => mutation.spoil(sent.effect),
@@ -315,15 +326,17 @@ impl Autoscaler {
             match writes::execute_all(&writes, store, now) {
                 Err(error) => self.heard.push(Input::WriteFailed { effect: Box::new(effect), error }),
                 Ok(()) => {
-                    if let Effect::EvictPod(pod) = &effect {
+                    let told = effect.told_when_done();
+                    if let Effect::EvictPod(pod, _) = &effect {
                         self.cloud.ledger().evicted(pod.uid.clone());
                     }
                     if let Some(acts) = &mut self.acts {
                         acts.push(Act { effect, decided: sent.decided, heard: sent.heard });
                     }
+                    return told;
                 }
             }
-            return;
+            return None;
         }
         match effect {
             Effect::Launch { claim } => {
@@ -366,10 +379,11 @@ impl Autoscaler {
             | Effect::PatchOverlay(..)
             | Effect::PatchBuffer(..)
             | Effect::PatchWindow(..)
-            | Effect::EvictPod(_)
+            | Effect::EvictPod(..)
             | Effect::DeletePod(..)
             | Effect::Publish(_) => {}
         }
+        None
     }
 }
 

@@ -208,7 +208,7 @@ impl Faults {
         let busy = || "the server is busy".to_owned();
         match self.random.below(3) {
             0 => WriteError::Conflict,
-            1 if matches!(effect, Effect::EvictPod(_)) => WriteError::BudgetRefused { message: busy() },
+            1 if matches!(effect, Effect::EvictPod(..)) => WriteError::BudgetRefused { message: busy() },
             _ => WriteError::Unavailable { message: busy() },
         }
     }

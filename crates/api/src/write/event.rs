@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kerf_model::cluster::ObjectName;
-use kerf_model::effect::{Event, EventKind, EventSeverity};
+use kerf_model::effect::{Event, EventKind, EventSeverity, shortened};
 use serde_json::json;
 
 use crate::api_kind::ApiKind;
@@ -38,7 +38,7 @@ pub fn create(event: &Event, now: Timestamp) -> ApiWrite {
         "involvedObject": involved,
         "type": severity,
         "reason": event.reason,
-        "message": event.message,
+        "message": shortened(&event.message),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": "",

@@ -298,7 +298,7 @@ fn a_pool_forgets_the_resources_it_has_no_more_of() {
 #[test]
 fn pods_are_evicted_and_deleted_by_uid() {
     let pod = Target { name: ObjectName::new("shop", "web"), uid: text("pu") };
-    let [evict] = writes(Effect::EvictPod(pod.clone())).try_into().unwrap();
+    let [evict] = writes(Effect::EvictPod(pod.clone(), Arc::from("Drifted"))).try_into().unwrap();
     assert_eq!(evict.path(), "/api/v1/namespaces/shop/pods/web/eviction");
     let eviction: k8s_openapi::api::policy::v1::Eviction = serde_json::from_value(evict.body(None)).unwrap();
     let options = eviction.delete_options.unwrap();
@@ -307,7 +307,7 @@ fn pods_are_evicted_and_deleted_by_uid() {
 
     for (grace, secs) in [("1.2s", 2), ("30s", 30), ("0s", 0), ("-5s", 0)] {
         let grace = SignedDuration::from(grace.parse::<kerf_model::duration::GoDuration>().unwrap());
-        let [delete] = writes(Effect::DeletePod(pod.clone(), grace)).try_into().unwrap();
+        let [delete] = writes(Effect::DeletePod(pod.clone(), grace, Arc::from("Drifted"))).try_into().unwrap();
         assert_eq!(delete.path(), "/api/v1/namespaces/shop/pods/web");
         assert_eq!(delete.body(None)["gracePeriodSeconds"], secs);
         assert_eq!(delete.body(None)["preconditions"], json!({"uid": "pu"}));

@@ -152,7 +152,8 @@ metrics! {
         ["name", "namespace"], "How long ago it was decided about a pod that does not run yet.";
     PODS_EVICTIONS = "karpenter_pods_eviction_requests_total", Counter, ["code"],
         "Evictions asked for, by the server's answer.";
-    PODS_DRAINED = "karpenter_pods_drained_total", Counter, ["reason"], "Pods that were made to leave a node.";
+    PODS_DRAINED = "karpenter_pods_drained_total", Counter, ["reason"],
+        "Evictions and deletions of pods, for their node goes or boots again, that the server has accepted.";
 
     STATE_NODES = "karpenter_cluster_state_node_count", Gauge, [], "Nodes known.";
     STATE_SYNCED = "karpenter_cluster_state_synced", Gauge, [],
@@ -176,13 +177,14 @@ metrics! {
     DISRUPTION_DECISIONS_BY_POOL = "karpenter_voluntary_disruption_decisions_by_nodepool_total", Counter,
         ["nodepool", "decision", "reason", "consolidation_type"], "Disruptions started, by pool.";
     DISRUPTION_ELIGIBLE = "karpenter_voluntary_disruption_eligible_nodes", Gauge, ["reason"],
-        "Nodes that could be chosen, before budgets.";
+        "Nodes that could be chosen, before budgets; those of proposals that wait for their second look, too.";
     DISRUPTION_TIMEOUTS = "karpenter_voluntary_disruption_consolidation_timeouts_total", Counter, ["consolidation_type"],
         "Searches that were cut short. There is no such limit here: always 0.";
     DISRUPTION_WITHDRAWN = "karpenter_voluntary_disruption_failed_validations_total", Counter, ["consolidation_type"],
         "Nodes that were to go and did not, because the second look found something.";
     DISRUPTION_FAILED = "karpenter_voluntary_disruption_queue_failures_total", Counter,
-        ["decision", "reason", "consolidation_type"], "Disruptions that were rolled back.";
+        ["decision", "reason", "consolidation_type"],
+        "Replacements that had not become ready when their disruption was rolled back.";
     DISRUPTION_TERMINATE_FIRST = "karpenter_voluntary_disruption_terminate_first_decisions_total", Counter,
         ["nodepool", "reason", "terminate_first_reason"], "Nodes removed before their replacement came.";
     DRIFT_BACK_OFFS = "karpenter_voluntary_disruption_drift_backoffs_total", Counter, ["nodepool"],
@@ -192,13 +194,13 @@ metrics! {
     CONSOLIDATION_SCORE = "karpenter_consolidation_score", Histogram(SCORES), ["decision", "nodepool", "policy"],
         "Scores of moves from Balanced pools.";
     CONSOLIDATION_MOVES = "karpenter_consolidation_moves_total", Counter, ["decision", "nodepool", "policy"],
-        "Moves from Balanced pools that were weighed, by whether they were approved.";
+        "Consolidations of one or several nodes that were found, by whether they were approved: only Balanced pools refuse any.";
     POOLS_ALLOWED = "karpenter_nodepools_allowed_disruptions", Gauge, ["nodepool", "reason"],
         "How many nodes the pool's budgets allow to disrupt now. Without a limit: as many as it has.";
     POOLS_CONSUMING = "karpenter_nodepools_nodes_consuming_budgets", Gauge, ["nodepool", "reason"],
-        "How many nodes are disrupted or broken already.";
+        "How many nodes are disrupted or broken already. `unhealthy`, here and above, only with the gate NodeRepair.";
     WINDOW_BLOCKS = "kerf_maintenance_window_blocks_total", Counter, ["window", "action"],
-        "How often a look at the cluster left a node alone because of the window.";
+        "How often a look at the cluster left a node alone because of the window; an expiration that waits for it counts once.";
     WINDOW_ACTIVE = "kerf_maintenance_window_active", Gauge, ["window"],
         "1 while the window holds actions back, 0 otherwise.";
 

@@ -15,7 +15,7 @@ use kerf_model::maintenance::Action as WindowAction;
 use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::price::Price;
 
-pub(crate) use balanced::{Score, THRESHOLD, Totals, scored};
+pub(crate) use balanced::{Score, THRESHOLD, Totals, refused, scored};
 pub(crate) use best::{rest, run as best};
 pub(crate) use compatible::{multi, single};
 pub(crate) use option::{Moved, find};
@@ -78,16 +78,11 @@ pub(crate) fn saved_by_deleting(subjects: &[&Subject<'_>]) -> Option<Price> {
     subjects.iter().filter_map(|subject| subject.price).try_fold(Price::ZERO, Price::checked_add)
 }
 
-/// Of the first of them: what metrics show.
-pub(crate) fn policy_of(subjects: &[&Subject<'_>]) -> Option<ConsolidationPolicy> {
-    subjects.iter().find_map(|subject| subject.pool()).map(|pool| pool.disruption.policy)
-}
-
 /// Takes the move into the plan.
 pub(crate) fn propose<'a>(plan: &mut Plan<'_, 'a>, subjects: Vec<&Subject<'a>>, moved: Moved) {
     let Moved { action, outcome, savings, moving } = moved;
     let method = if subjects.len() == 1 { Method::SingleNode } else { Method::MultiNode };
-    let of = OfProposal { savings, consolidation_policy: policy_of(&subjects), ..OfProposal::new(method, action) };
+    let of = OfProposal { savings, ..OfProposal::new(method, action) };
     plan.propose(Chosen { subjects, moving, outcome }, of);
 }
 

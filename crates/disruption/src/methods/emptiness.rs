@@ -8,7 +8,7 @@ use kerf_model::maintenance::Action as WindowAction;
 use kerf_model::node_pool::{NodePool, PoolSize};
 
 use crate::gates;
-use crate::methods::consolidation::{policy_of, rank, saved_by_deleting};
+use crate::methods::consolidation::{rank, saved_by_deleting};
 use crate::plan::{Chosen, Plan, Tally};
 use crate::proposal::OfProposal;
 use crate::subject::Subject;
@@ -69,7 +69,6 @@ fn empty<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, moving: Vec<Arc<Pod
 fn propose<'a>(plan: &mut Plan<'_, 'a>, chosen: Chosen<'_, 'a>) {
     let of = OfProposal {
         savings: saved_by_deleting(&chosen.subjects),
-        consolidation_policy: policy_of(&chosen.subjects),
         ..OfProposal::new(Method::Emptiness, Action::Delete)
     };
     plan.propose(chosen, of);

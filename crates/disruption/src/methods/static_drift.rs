@@ -8,6 +8,7 @@ use kerf_model::cluster::condition_kind as kind;
 use kerf_model::node_pool::PoolSize;
 
 use super::{drift, terminate_first};
+use crate::gates::{self, Class};
 use crate::plan::{Chosen, Plan, Tally};
 use crate::proposal::OfProposal;
 use crate::rollout;
@@ -22,7 +23,8 @@ pub(crate) fn run(plan: &mut Plan<'_, '_>) -> bool {
     for (at, subject) in plan.open().collect::<Vec<_>>() {
         let Some(pool) = subject.pool().filter(|pool| matches!(pool.size, PoolSize::Static { .. })) else { continue };
         if !subject.is(kind::DRIFTED) {
-            plan.keep(at, KeepReason::StaticPool { pool: pool.name.clone() });
+            let free = gates::first(subject, Class::Eventual, &plan.context.view);
+            plan.keep(at, free.err().unwrap_or_else(|| KeepReason::StaticPool { pool: pool.name.clone() }));
             continue;
         }
         match drift::filter(plan, subject) {

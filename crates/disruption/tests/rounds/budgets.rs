@@ -175,11 +175,3 @@ fn a_rebooting_node_uses_the_budget_and_a_broken_one_does_not_hold_back_repair()
     let text = text.replace("rebooting uninitialized", "rebooting uninitialized unready");
     assert_eq!(left(&text, Reason::Drifted), Allowance::AtMost(9));
 }
-
-#[test]
-fn a_pool_that_allows_nothing_says_so_in_an_event() {
-    let round = Fixture::read("type small\npool p after=Never budget=0:Empty\nnode a pool=p").decide();
-    let on_pool: Vec<_> = round.events.iter().filter(|event| event.about.target.name.name == "p".into()).collect();
-    assert_eq!(on_pool.len(), 1);
-    assert_eq!((on_pool[0].reason, on_pool[0].dedupe.as_str()), ("DisruptionBlocked", "Empty"));
-}

@@ -16,5 +16,6 @@ mod repair;
 mod spot;
 mod statics;
 mod surroundings;
+mod telling;
 mod validation;
 mod windows;

@@ -42,6 +42,7 @@ impl Command {
                 claim: Target::from(&claim.meta),
                 pool: Arc::from(claim.pool().unwrap_or_default()),
                 repair: record.repair.clone(),
+                policy: record.policy,
             };
             let is_out_of_reach = claim.meta.is_deleting() || is_marked(claim, text, snapshot);
             let start = || (Self::of_record(record.clone(), snapshot), Vec::new());
@@ -65,7 +66,6 @@ impl Command {
             method: record.method,
             reason: record.reason,
             decision: record.decision,
-            policy: record.policy,
             candidates: Vec::new(),
             replacements: record.replacements.into_iter().map(replacement).collect(),
             started: record.started,

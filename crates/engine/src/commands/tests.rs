@@ -36,14 +36,13 @@ fn target(name: &str) -> Target {
 
 fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
     let repair = bound.map(|bound| Repair { condition: Arc::from("Ready"), bound: Some(bound) });
-    let going = |name: &str| Going { claim: target(name), pool: Arc::from("p"), repair: repair.clone() };
+    let going = |name: &str| Going { claim: target(name), pool: Arc::from("p"), repair: repair.clone(), policy: None };
     let replacement = |name: &&str| Replacement::new(Arc::from(*name), Some(Box::new(order(name))));
     Command {
         id: ProposalId::from("c1"),
         method: Method::Drift,
         reason: Reason::Drifted,
         decision: if replacements.is_empty() { Decision::Delete } else { Decision::Replace },
-        policy: None,
         candidates: vec![going("a"), going("b")],
         replacements: replacements.iter().map(replacement).collect(),
         started: at(0),
@@ -223,6 +222,16 @@ impl Bed {
             }
             return lines.join(", ");
         }
+    }
+
+    /// The reasons of the events of one look, with the object.
+    fn told(&mut self) -> Vec<String> {
+        let step = self.command.advance(&self.snapshot, LIMIT, self.now);
+        let events = step.effects.iter().filter_map(|effect| match effect {
+            Effect::Publish(event) => Some(event),
+            _ => None,
+        });
+        events.map(|it| format!("{} on {:?} {}", it.reason, it.about.kind, it.about.target)).collect()
     }
 
     fn restart(&mut self) {
@@ -616,4 +625,64 @@ fn the_time_for_replacements_grows_with_the_nodes_in_hand() {
     let secs = |nodes| time_limit(nodes).as_secs();
     assert_eq!([100, 4_000].map(secs), [600, 600]);
     assert_eq!((secs(10_000), secs(40_000), secs(80_000)), (800, 3_200, 3_600));
+}
+
+/// Sheet 03 §14.
+#[test]
+fn a_command_tells_on_its_replacement_what_it_waits_for_and_on_the_old_node_that_it_goes() {
+    let mut bed = Bed::new(&["x"]);
+    assert!(bed.told().is_empty());
+    bed.marked();
+    assert!(bed.told().is_empty());
+    bed.made("x");
+    assert_eq!(bed.told(), ["DisruptionLaunching on NodeClaim x"]);
+    bed.claim("x", |claim| claim.status.conditions = Conditions(vec![condition(kind::LAUNCHED)]));
+    assert_eq!(bed.told(), ["DisruptionWaitingReadiness on NodeClaim x"]);
+    bed.joined("x");
+    bed.claim("x", |claim| claim.status.conditions.0.push(condition(kind::LAUNCHED)));
+    assert_eq!(bed.told(), ["DisruptionWaitingReadiness on NodeClaim x"]);
+    bed.ready("x");
+    assert!(bed.told().is_empty());
+    let goes = ["a", "b"].map(|name| ["NodeClaim", "Node"].map(|of| format!("DisruptionTerminating on {of} {name}")));
+    assert_eq!(bed.told(), goes.concat());
+}
+
+/// The policy of the first candidate stood for all of them, also after a restart.
+#[test]
+fn each_claim_of_a_command_goes_with_the_policy_of_its_own_pool() {
+    let mut bed = Bed::new(&[]);
+    bed.command.candidates[0].policy = Some(ConsolidationPolicy::Balanced);
+    bed.command.candidates[1].policy = Some(ConsolidationPolicy::WhenEmpty);
+    bed.marked();
+    bed.restart();
+    let mut policies = BTreeMap::new();
+    while policies.is_empty() {
+        for note in bed.command.advance(&bed.snapshot, LIMIT, bed.now).notes {
+            let Note::GivenUp { claim, cause: Cause::Disrupted { consolidation_policy, .. } } = note else {
+                panic!("{note:?}")
+            };
+            policies.insert(claim.name.name.to_string(), consolidation_policy);
+        }
+    }
+    let expected = [("a", ConsolidationPolicy::Balanced), ("b", ConsolidationPolicy::WhenEmpty)];
+    assert_eq!(policies, expected.map(|(name, policy)| (name.to_owned(), Some(policy))).into());
+}
+
+/// Sheet 03 §11: a failure counts for each replacement that it leaves.
+#[test]
+fn a_command_knows_how_many_replacements_have_not_become_ready() {
+    assert_eq!(Bed::new(&[]).command.missing(), 0);
+    let mut bed = Bed::new(&["x", "y"]);
+    assert_eq!(bed.command.missing(), 2);
+    bed.marked();
+    bed.look();
+    bed.ready("x");
+    bed.made("y");
+    bed.look();
+    assert_eq!(bed.command.missing(), 1);
+    bed.gone("y");
+    bed.look();
+    bed.deleting("x");
+    assert_eq!(bed.look(), "rolled back: replacement_gone");
+    assert_eq!(bed.command.missing(), 1, "the one that is gone, not the one that nobody needs");
 }

@@ -42,6 +42,11 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     }
 }
 
+/// Whether a command that removes it is under way. One that is to boot again has another mark, and stays.
+pub(crate) fn makes_way(claim: &NodeClaim) -> bool {
+    claim.meta.annotation(annotation::COMMAND).is_some() && claim.status.conditions.is_true(kind::DISRUPTION_REASON)
+}
+
 /// Whether the marks of a command are all there to see: from then on nothing new comes to the node.
 pub fn is_marked(claim: &NodeClaim, record: &str, snapshot: &ClusterSnapshot) -> bool {
     let disrupted = Taint::disrupted();

@@ -2,10 +2,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::NodeClaim;
+use kerf_model::effect::Target;
 
 use super::Hold;
 use crate::events;
-use crate::steps::{Cause, Steps};
+use crate::steps::{Cause, Note, Steps};
 use crate::view::{View, later};
 
 /// Where a claim stands in its life.
@@ -35,6 +36,14 @@ pub(super) fn wait(claim: &NodeClaim, view: View<'_>) -> Steps {
     match judge(claim, view) {
         Expiry::Never | Expiry::Due => Steps::default(),
         Expiry::At(end) => Steps::waiting_until(end),
-        Expiry::Held(hold) => Steps { wake: hold.wait().wake, ..Steps::of(events::expiration_held(claim, &hold)) },
+        Expiry::Held(hold) => {
+            let notes = match &hold {
+                Hold::Window { name, .. } => {
+                    vec![Note::Postponed { claim: Target::from(&claim.meta), window: name.clone() }]
+                }
+                Hold::PoolDisabled | Hold::DisruptionOff | Hold::SwitchedOff { .. } => Vec::new(),
+            };
+            Steps { wake: hold.wait().wake, notes, ..Steps::of(events::expiration_held(claim, &hold)) }
+        }
     }
 }

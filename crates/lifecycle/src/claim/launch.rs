@@ -2,11 +2,10 @@
 
 use kerf_model::cloud::{LaunchError, Launched};
 use kerf_model::cluster::{NodeClaim, condition_kind as kind};
-use kerf_model::effect::{Effect, Target};
+use kerf_model::effect::{Effect, Target, shortened};
 
 use super::ClaimDraft;
 use super::limit::{self, Room};
-use crate::events::shortened;
 use crate::memory::{LAUNCH_WITHIN, Launch};
 use crate::steps::{Cause, Steps};
 use crate::view::{View, later};

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use kerf_model::cluster::{InstanceType, NodeClaim, condition_kind as kind};
+use kerf_model::cluster::{InstanceType, NodeClaim};
 use kerf_model::label;
 use kerf_model::node_pool::NodePool;
 use kerf_model::quantity::{Notation, Quantity};
 use kerf_model::requirement::Requirement;
 use kerf_model::resources::{ResourceList, ResourceName};
 
+use super::disruption::makes_way;
 use crate::view::View;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,7 @@ struct Largest {
 
 /// Whether the pool can take the claim beside what it has. Of several claims that are not launched the older come first.
 ///
-/// A claim that is being disrupted does not count: a replacement comes first, and a pool at its limit could never be
+/// A claim that a command removes does not count: a replacement comes first, and a pool at its limit could never be
 /// renewed otherwise (upstream: nodes that are marked for deletion are left out).
 ///
 /// The first question of a look takes O(c log c) for c claims, and O(t) for each list of types that no look before has
@@ -179,7 +180,7 @@ impl Used {
 
 /// Whether the claim takes room from others.
 fn counts(claim: &NodeClaim) -> bool {
-    !claim.meta.is_deleting() && !claim.status.conditions.is_true(kind::DISRUPTION_REASON)
+    !claim.meta.is_deleting() && !makes_way(claim)
 }
 
 fn add_to(sums: &mut [i128], amounts: &[i128]) {

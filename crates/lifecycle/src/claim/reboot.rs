@@ -131,11 +131,11 @@ fn emptied(node: &Node, state: &Condition, grace: Option<SignedDuration>, view: 
     if grace == Some(SignedDuration::ZERO) {
         return Err(Steps::waiting_until(least));
     }
-    let plan = drain::plan(node, None, view);
+    let plan = drain::plan(node, None, state.since, view);
     if plan.waiting.is_empty() && view.now >= least {
         return Ok(());
     }
-    let mut steps = Steps { effects: plan.effects(node, None, "Unhealthy"), wake: plan.wake, ..Steps::default() };
+    let mut steps = Steps { effects: plan.effects(node, "Unhealthy", view.now), wake: plan.wake, ..Steps::default() };
     steps.look_again(end.map_or(least, |end| end.min(least.max(later(view.now, LOOK_AGAIN)))));
     Err(steps)
 }

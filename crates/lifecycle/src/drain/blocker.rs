@@ -33,14 +33,6 @@ impl DrainBlocker {
             Self::Protected { .. } => false,
         }
     }
-
-    /// Until when it protects this pod; `None` if it does not.
-    pub(super) fn protects(&self, name: &ObjectName) -> Option<Option<Timestamp>> {
-        match self {
-            Self::Protected { pod, until } if pod == name => Some(*until),
-            Self::Protected { .. } | Self::Budget { .. } | Self::Refused { .. } => None,
-        }
-    }
 }
 
 impl fmt::Display for DrainBlocker {

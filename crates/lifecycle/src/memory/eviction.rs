@@ -22,8 +22,6 @@ pub(crate) struct PodMemory {
     pub uid: Arc<str>,
     eviction: Option<Eviction>,
     pub forced: Option<Timestamp>,
-    /// The event about its eviction is out.
-    pub announced: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -42,7 +40,7 @@ pub(crate) enum Refusal {
 
 impl PodMemory {
     pub fn new(uid: Arc<str>) -> Self {
-        Self { uid, eviction: None, forced: None, announced: false }
+        Self { uid, eviction: None, forced: None }
     }
 
     pub fn evicted(&mut self, now: Timestamp) {
@@ -63,10 +61,6 @@ impl PodMemory {
         let failures = self.eviction.as_ref().map_or(0, |eviction| eviction.failures).saturating_add(1);
         let retry_at = later(now, back_off(failures, FIRST_RETRY, LAST_RETRY));
         self.eviction = Some(Eviction { retry_at, refusal: Some(refusal), failures });
-    }
-
-    pub fn was_evicted(&self) -> bool {
-        self.eviction.is_some()
     }
 
     pub fn refusal(&self) -> Option<&Refusal> {

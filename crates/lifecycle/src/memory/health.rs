@@ -48,7 +48,7 @@ impl Outcome {
                     message: launched.map_or_else(|| Arc::from(""), |launched| launched.message.clone()),
                 })
             }
-            Note::Initialized { .. } | Note::GivenUp { .. } => None,
+            Note::Initialized { .. } | Note::GivenUp { .. } | Note::Postponed { .. } => None,
         }
     }
 }

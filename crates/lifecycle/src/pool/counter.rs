@@ -9,6 +9,7 @@ use kerf_model::resources::{ResourceList, ResourceName};
 use kerf_model::snapshot::ClusterSnapshot;
 
 use super::PoolDraft;
+use crate::claim::disruption::makes_way;
 
 /// By pool. Made in one pass over the claims.
 #[derive(Debug, Clone, Default)]
@@ -25,12 +26,14 @@ const SHOWN: [ResourceName; 4] =
     [ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS, ResourceName::EPHEMERAL_STORAGE];
 
 impl Totals {
-    /// Claims with an instance count, until they or their node are deleted.
+    /// Claims with an instance count, until they or their node are deleted, or a command removes them: what replaces them
+    /// counts already, and a pool whose nodes are replaced one by one has no more of them than before. Limits are kept by
+    /// the same count.
     pub fn of(snapshot: &ClusterSnapshot) -> Self {
         let mut totals = Self::default();
         for claim in snapshot.claims() {
             let Some(pool) = claim.pool() else { continue };
-            if claim.status.provider_id.is_none() || claim.meta.is_deleting() {
+            if claim.status.provider_id.is_none() || claim.meta.is_deleting() || makes_way(claim) {
                 continue;
             }
             if let Some(capacity) = capacity(claim, snapshot) {

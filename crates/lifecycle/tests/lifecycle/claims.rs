@@ -54,8 +54,11 @@ fn a_claim_that_comes_when_its_pool_has_reached_its_limit_is_given_up_before_it_
         "delete claim c
          note c over_limit",
     );
+    // A node that boots again stays.
+    world.apply("claim a pool=p created=11:50 id=i-1 launched cond.DisruptionReason=True cond.Rebooting=True");
+    assert!(world.claim("c").starts_with("delete claim c"));
     // A node that is being replaced does not count beside its replacement.
-    world.apply("claim a pool=p created=11:50 id=i-1 launched cond.DisruptionReason=True");
+    world.apply("claim a pool=p created=11:50 id=i-1 launched annotation.kerf.sh/disruption-command=v1 cond.DisruptionReason=True");
     check(
         &world.claim("c"),
         "launch c
@@ -520,6 +523,7 @@ fn an_expiration_waits_for_windows_and_for_its_pool() {
     check(
         &world.claim("a"),
         "event DisruptionBlocked on claim a
+         note a postponed by office
          wake 13:00:00",
     );
     assert!(world.apply("now 13:00").claim("a").starts_with("delete claim a"));

@@ -4,7 +4,7 @@ use kerf_model::effect::WriteError;
 
 use crate::world::{World, check};
 
-const NODE: &str = "node n id=i-1 registered owner=a deleting=12:00 fenced";
+const NODE: &str = "node n id=i-1 registered owner=a deleting=11:59:50 fenced";
 
 /// A node that has been draining since 12:00, with this much grace.
 fn draining(tgp: Option<&str>, pods: &str) -> World {
@@ -224,11 +224,25 @@ fn a_pod_that_outlives_its_end_by_a_minute_is_not_waited_for() {
     assert!(is_drained(&mut draining(None, &format!("now 12:01:31\n{pods}"))));
 }
 
+/// Sheet 04 §4.3: nobody was told of a drain whose pods were merely slow.
 #[test]
-fn an_eviction_is_told_once_when_the_pod_begins_to_go() {
-    let mut world = draining(None, "pod w node=n");
-    world.node("n");
-    world.apply("pod w node=n deleting=12:00:30");
-    assert!(world.node("n").contains("event Evicted on pod w"));
-    assert!(!world.node("n").contains("Evicted"));
+fn pods_that_take_longer_than_a_moment_to_go_are_told_of_on_the_node() {
+    let mut world = World::new(&format!(
+        "claim a id=i-1 deleting=12:00 launched registered cond.Drained=Unknown/Draining@12:00
+         {}
+         pod w node=n",
+        NODE.replace("11:59:50", "12:00")
+    ));
+    check(
+        &world.node("n"),
+        "evict w
+         wake 12:00:02",
+    );
+    world.apply("pod w node=n deleting=12:00:30\nnow 12:00:01");
+    check(&world.node("n"), "wake 12:00:02");
+    check(
+        &world.apply("now 12:00:02").node("n"),
+        "event FailedDraining on node n
+         wake 12:01:30",
+    );
 }

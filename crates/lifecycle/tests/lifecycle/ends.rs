@@ -72,7 +72,7 @@ fn a_node_that_no_claim_or_too_many_claims_own_drains_and_keeps_its_instance() {
     check(
         &world.node("n"),
         "evict w
-         wake 12:00:10",
+         wake 12:00:02",
     );
     check(&world.apply("gone pod w").node("n"), "patch node n: finalizers=[]");
     let mut world = World::new(&format!("{NODE}\n{CLAIM}\n{}", CLAIM.replace("claim a", "claim b")));

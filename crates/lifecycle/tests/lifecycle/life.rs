@@ -118,12 +118,12 @@ impl Cluster {
             }
             Effect::DeleteClaim(target) => self.delete_claim(&target.name.name),
             Effect::DeleteNode(target) => self.delete_node(&target.name.name),
-            Effect::EvictPod(target) if self.refusals > 0 => {
+            Effect::EvictPod(target, why) if self.refusals > 0 => {
                 self.refusals -= 1;
                 let error = WriteError::BudgetRefused { message: "not now".into() };
-                self.world.hear(Input::WriteFailed { effect: Box::new(Effect::EvictPod(target)), error });
+                self.world.hear(Input::WriteFailed { effect: Box::new(Effect::EvictPod(target, why)), error });
             }
-            Effect::EvictPod(target) => {
+            Effect::EvictPod(target, _) => {
                 let pod = self.world.snapshot.pod(&target.name).map(|pod| (**pod).clone());
                 if let Some(mut pod) = pod {
                     assert!(self.evictions.insert(pod.meta.uid.clone()), "evicted twice");
@@ -131,7 +131,7 @@ impl Cluster {
                     self.world.hear(Input::Change(Change::Pod(target.name, Some(Arc::new(pod)))));
                 }
             }
-            Effect::DeletePod(target, grace) => {
+            Effect::DeletePod(target, grace, _) => {
                 let mut pod = (**self.world.snapshot.pod(&target.name).unwrap()).clone();
                 assert!(self.evictions.insert(pod.meta.uid.clone()), "deleted twice");
                 pod.meta.deleting = Some(self.world.now + grace);

@@ -193,6 +193,13 @@ fn a_starting_node_counts_as_promised_and_a_leaving_one_not_at_all() {
         )),
         &line("500m", 1),
     );
+    let (marked, reboots) = ("annotation.kerf.sh/disruption-command=v1", "cond.Rebooting=True/RebootRequested");
+    let node = "node n id=i-1 capacity=cpu:9";
+    let other = "claim b pool=p id=i-2 launched capacity=cpu:500m";
+    let going = format!("{claim} initialized cond.DisruptionReason=True/Drifted {marked}\n{node}\n{other}");
+    check(&sum(&going), &line("500m", 1));
+    let stays = format!("{claim} initialized cond.DisruptionReason=True/Unhealthy {reboots}\n{node}\n{other}");
+    check(&sum(&stays), &line("9500m", 2));
     check(&sum("claim a pool=p"), "");
     check(&sum(&format!("{claim}\nclaim b pool=p id=i-2 launched capacity=cpu:500m")), &line("10500m", 2));
 }

@@ -273,6 +273,17 @@ fn an_interrupted_claim_goes_at_once_and_a_recommendation_is_only_told() {
         "event SpotRebalanceRecommendation on claim a
          event SpotRebalanceRecommendation on node n",
     );
+    for (cause, reason) in [
+        (InterruptionCause::Maintenance, "InstanceUnhealthy"),
+        (InterruptionCause::Stopping, "InstanceStopping"),
+        (InterruptionCause::Terminating, "InstanceTerminating"),
+    ] {
+        let steps = announce(cause);
+        for object in ["claim a", "node n"] {
+            assert!(steps.contains(&format!("event {reason} on {object}\n")), "{steps}");
+        }
+        assert!(steps.contains("delete claim a"), "{steps}");
+    }
 }
 
 /// Sheet 03 case 90, and §15.1: neither a pool that is switched off nor a window holds the machine's end back.

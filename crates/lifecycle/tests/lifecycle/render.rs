@@ -15,6 +15,7 @@ pub fn steps(steps: &Steps, snapshot: &ClusterSnapshot) -> String {
         Note::Registered { claim } => format!("note {claim} registered"),
         Note::Initialized { claim } => format!("note {claim} initialized"),
         Note::GivenUp { claim, cause } => format!("note {claim} {}", cause.label()),
+        Note::Postponed { claim, window } => format!("note {claim} postponed by {window}"),
     }));
     lines.extend(steps.wake.map(|wake| format!("wake {}", clock(wake))));
     lines.join("\n")
@@ -57,9 +58,9 @@ fn line(effect: &Effect, snapshot: &ClusterSnapshot) -> String {
                 pool_patch(patch, &snapshot.pool(&target.name.name).unwrap().status.conditions)
             )
         }
-        Effect::EvictPod(target) => format!("evict {}", target.name.name),
+        Effect::EvictPod(target, _) => format!("evict {}", target.name.name),
         Effect::PatchPod(target, patch) => format!("patch pod {}:{}", target.name.name, meta_patch(patch)),
-        Effect::DeletePod(target, grace) => format!("delete pod {} grace={}", target.name.name, grace.as_secs()),
+        Effect::DeletePod(target, grace, _) => format!("delete pod {} grace={}", target.name.name, grace.as_secs()),
         Effect::Publish(event) => {
             let kind = match event.about.kind {
                 EventKind::Pod => "pod",

@@ -242,7 +242,7 @@ impl World {
 
     pub fn eviction_failed(&mut self, pod: &str, error: WriteError) -> &mut Self {
         let pod = self.snapshot.pod(&pod_name(pod)).unwrap();
-        let effect = Box::new(Effect::EvictPod(Target::from(&pod.meta)));
+        let effect = Box::new(Effect::EvictPod(Target::from(&pod.meta), Arc::from("")));
         self.hear(Input::WriteFailed { effect, error });
         self
     }

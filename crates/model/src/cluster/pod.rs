@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ObjectMeta;
 use crate::duration::GoDuration;
-use crate::label::annotation;
 use crate::requirement::Expression;
 use crate::resources::ResourceList;
 use crate::selector::Selector;
@@ -206,17 +205,6 @@ impl DoNotDisrupt {
                 Ok(duration) if duration > GoDuration::ZERO => Self::For(duration),
                 Ok(_) | Err(_) => Self::Invalid(Arc::from(text)),
             },
-        }
-    }
-
-    /// What to warn of; `None` if the value says something.
-    pub fn problem(&self) -> Option<String> {
-        match self {
-            Self::No | Self::Always | Self::For(_) => None,
-            Self::Invalid(value) => {
-                let key = annotation::DO_NOT_DISRUPT;
-                Some(format!("{key}={value:?} protects nothing: it is \"true\" or a positive duration"))
-            }
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Flapping {
 impl Flapping {
     pub fn after(&mut self, store: &Store, acts: &[Act]) -> Vec<Broken> {
         let evicted = acts.iter().filter_map(|act| match &act.effect {
-            Effect::EvictPod(pod) => store.get(Kind::Pod, &pod.name).ok().filter(|known| *known.uid() == *pod.uid),
+            Effect::EvictPod(pod, _) => store.get(Kind::Pod, &pod.name).ok().filter(|known| *known.uid() == *pod.uid),
             _ => None,
         });
         evicted.filter_map(|pod| self.moved(pod, store)).collect()

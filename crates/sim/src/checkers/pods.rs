@@ -95,7 +95,7 @@ impl PodWatch {
 }
 
 fn is_about(act: &Act, pod_uid: &str) -> bool {
-    let (Effect::EvictPod(pod) | Effect::DeletePod(pod, _)) = &act.effect else { return false };
+    let (Effect::EvictPod(pod, _) | Effect::DeletePod(pod, ..)) = &act.effect else { return false };
     *pod.uid == *pod_uid
 }
 

@@ -67,7 +67,9 @@ impl Mutation {
     /// What is done instead.
     pub(crate) fn spoil(self, effect: Effect) -> Effect {
         match (self, effect) {
-            (Self::SkipBudgets, Effect::EvictPod(pod)) => Effect::DeletePod(pod, SignedDuration::from_secs(30)),
+            (Self::SkipBudgets, Effect::EvictPod(pod, why)) => {
+                Effect::DeletePod(pod, SignedDuration::from_secs(30), why)
+            }
             (Self::ForgetFinalizer, Effect::Terminate { claim, .. }) => {
                 let patch = ClaimPatch {
                     meta: MetaPatch { finalizers: Some(Vec::new()), ..MetaPatch::default() },

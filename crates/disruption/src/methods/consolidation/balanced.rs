@@ -10,7 +10,7 @@ use kerf_model::price::Price;
 use super::pool_names;
 use crate::context::Context;
 use crate::subject::Subject;
-use crate::{KeepReason, Proposal, Round, ScoredMove, Verdict};
+use crate::{KeepReason, Method, Proposal, Round, ScoredMove, Verdict};
 
 /// Half of the share; the reference's `k` is 2 and cannot be set.
 pub(crate) const THRESHOLD: f64 = 0.5;
@@ -64,7 +64,7 @@ impl Totals {
 
     /// Of every Balanced pool that the proposal takes nodes from, if it is known what it saves.
     pub(crate) fn scores(&self, proposal: &Proposal, context: &Context<'_>) -> Vec<Score> {
-        let Some(savings) = proposal.savings.filter(|_| proposal.method.is_consolidation()) else { return Vec::new() };
+        let Some(savings) = proposal.savings.filter(|_| is_weighed(proposal.method)) else { return Vec::new() };
         let subjects: Vec<_> = proposal.claims().filter_map(|claim| context.subject(claim)).collect();
         self.of_move(&subjects, dollars(savings))
     }
@@ -91,17 +91,54 @@ impl Totals {
     }
 }
 
-/// The moves from Balanced pools that the round has weighed: those that it proposes, and those that kept a node.
-pub(crate) fn scored(context: &Context<'_>, totals: &Totals, round: &Round) -> Vec<ScoredMove> {
-    let scores = round.proposals.iter().flat_map(|proposal| totals.scores(proposal, context));
-    let mut scored: Vec<_> =
-        scores.map(|Score { pool, value, .. }| ScoredMove { pool, score: value, approved: true }).collect();
+/// The moves that the round has weighed: all that it proposes (other policies than Balanced approve them unseen), those
+/// that kept a node, and if no move of several was found, the last of those that was refused.
+pub(crate) fn scored(
+    context: &Context<'_>,
+    totals: &Totals,
+    round: &Round,
+    refused_together: Vec<ScoredMove>,
+) -> Vec<ScoredMove> {
+    let mut moves = Vec::new();
+    for proposal in round.proposals.iter().filter(|proposal| is_weighed(proposal.method)) {
+        let scores = totals.scores(proposal, context);
+        let subjects: Vec<_> = proposal.claims().filter_map(|claim| context.subject(claim)).collect();
+        moves.extend(policies(&subjects).into_iter().map(|(pool, policy)| {
+            let score = scores.iter().find(|score| score.pool == *pool).map(|score| score.value);
+            ScoredMove { pool: Arc::clone(pool), policy, score, approved: true }
+        }));
+    }
     for verdict in round.verdicts.values() {
         if let Verdict::Keep(KeepReason::BelowScore { pool, score, .. }) = verdict {
-            scored.push(ScoredMove { pool: Arc::clone(pool), score: *score, approved: false });
+            let policy = ConsolidationPolicy::Balanced;
+            moves.push(ScoredMove { pool: Arc::clone(pool), policy, score: Some(*score), approved: false });
         }
     }
-    scored
+    if !round.proposals.iter().any(|proposal| proposal.method == Method::MultiNode) {
+        moves.extend(refused_together);
+    }
+    moves
+}
+
+/// What a move of these nodes counts as that was found and not approved; nothing if it was not found.
+pub(crate) fn refused(subjects: &[&Subject<'_>], reason: &KeepReason) -> Vec<ScoredMove> {
+    let KeepReason::BelowScore { pool: refusing, score, .. } = reason else { return Vec::new() };
+    let counted = policies(subjects).into_iter().map(|(pool, policy)| {
+        let score = (pool == refusing).then_some(*score);
+        ScoredMove { pool: Arc::clone(pool), policy, score, approved: false }
+    });
+    counted.collect()
+}
+
+/// Emptiness asks nobody.
+fn is_weighed(method: Method) -> bool {
+    matches!(method, Method::MultiNode | Method::SingleNode)
+}
+
+/// Of the pools that the nodes come from.
+fn policies<'s>(subjects: &[&'s Subject<'_>]) -> BTreeMap<&'s Arc<str>, ConsolidationPolicy> {
+    let of = |subject: &&'s Subject<'_>| Some((subject.pool_name.as_ref()?, subject.pool()?.disruption.policy));
+    subjects.iter().filter_map(of).collect()
 }
 
 fn score(savings: f64, disruption: f64, total: &Total) -> f64 {

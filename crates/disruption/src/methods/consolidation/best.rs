@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use kerf_model::price::Price;
 
-use super::{MAX_NODES, Moved, Totals, candidates, find, price_of, propose};
+use super::{MAX_NODES, Moved, Totals, candidates, find, price_of, propose, refused};
 use crate::methods::drift;
 use crate::parallel::{Effort, in_parallel};
 use crate::plan::{Plan, Tally};
@@ -234,9 +234,19 @@ fn replace_together<'a>(
         let prefixes: Vec<Vec<&Examined<'_, 'a>>> =
             lists.values().flat_map(|list| prefixes(plan, list, &drift.budget)).collect();
         let found = in_parallel(&prefixes, Effort::WhatIf, |prefix| worth_more_than_alone(plan, totals, prefix));
-        let best = prefixes.iter().zip(found).filter_map(|(prefix, moved)| Some((prefix, moved?)));
+        let mut moves = Vec::new();
+        for (prefix, found) in prefixes.iter().zip(found) {
+            match found {
+                Ok(moved) => moves.push((prefix, moved)),
+                Err(Some(reason)) => {
+                    let subjects: Vec<_> = prefix.iter().map(|one| one.subject).collect();
+                    plan.refuse_together(refused(&subjects, &reason));
+                }
+                Err(None) => {}
+            }
+        }
         let rate = best_rate(plan, examined);
-        let best = best.filter(|(_, moved)| is_worth_it(moved, rate) && !drift.is_taken_by(moved));
+        let best = moves.into_iter().filter(|(_, moved)| is_worth_it(moved, rate) && !drift.is_taken_by(moved));
         // Of equals the first, which is the smaller.
         let best = best.reduce(|best, other| match Rate::of(&other.1).cmp(Rate::of(&best.1)) {
             Ordering::Greater => other,
@@ -270,14 +280,18 @@ fn prefixes<'e, 'c, 'a>(
     prefixes
 }
 
-/// The move of all of them, if it saves more than the moves of each.
-fn worth_more_than_alone<'a>(plan: &Plan<'_, 'a>, totals: &Totals, prefix: &[&Examined<'_, 'a>]) -> Option<Moved> {
+/// The move of all of them, if it saves more than the moves of each. The reason is that of a move that cannot be made.
+fn worth_more_than_alone<'a>(
+    plan: &Plan<'_, 'a>,
+    totals: &Totals,
+    prefix: &[&Examined<'_, 'a>],
+) -> Result<Moved, Option<KeepReason>> {
     let subjects: Vec<_> = prefix.iter().map(|one| one.subject).collect();
-    price_of(&subjects)?;
-    let moved = find(plan, totals, &subjects).ok()?;
+    price_of(&subjects).ok_or(None)?;
+    let moved = find(plan, totals, &subjects).map_err(Some)?;
     let mut savings = prefix.iter().filter_map(|one| one.alone.as_ref().ok()?.savings);
-    let alone = savings.try_fold(Price::ZERO, Price::checked_add)?;
-    moved.savings.is_some_and(|savings| savings > alone).then_some(moved)
+    let alone = savings.try_fold(Price::ZERO, Price::checked_add).ok_or(None)?;
+    if moved.savings.is_some_and(|savings| savings > alone) { Ok(moved) } else { Err(None) }
 }
 
 fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], drift: &LeftToDrift<'a>) {

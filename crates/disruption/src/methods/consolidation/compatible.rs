@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{MAX_NODES, Totals, candidates, find, propose};
+use super::{MAX_NODES, Totals, candidates, find, propose, refused};
 use crate::plan::{Plan, Tally};
 use crate::subject::Subject;
 use crate::{Method, Reason};
@@ -25,7 +25,7 @@ pub(crate) fn multi(plan: &mut Plan<'_, '_>) -> bool {
     }
     let totals = Totals::of(plan.context);
     let (mut low, mut high) = (2, within.len().min(MAX_NODES));
-    let mut best = None;
+    let (mut best, mut refusal) = (None, Vec::new());
     while low <= high {
         let middle = low + (high - low) / 2;
         match find(plan, &totals, &within[..middle]) {
@@ -33,10 +33,17 @@ pub(crate) fn multi(plan: &mut Plan<'_, '_>) -> bool {
                 best = Some((middle, moved));
                 low = middle + 1;
             }
-            Err(_) => high = middle - 1,
+            Err(reason) => {
+                let refused = refused(&within[..middle], &reason);
+                refusal = if refused.is_empty() { refusal } else { refused };
+                high = middle - 1;
+            }
         }
     }
-    let Some((length, moved)) = best else { return false };
+    let Some((length, moved)) = best else {
+        plan.refuse_together(refusal);
+        return false;
+    };
     within.truncate(length);
     propose(plan, within, moved);
     true
