@@ -360,12 +360,7 @@ impl Disruption {
         memory.nominations.retain(|_, until| now < *until);
         memory.marked = deleted.collect();
         memory.running = self.commands.iter().map(Command::running).collect();
-        let reboots = snapshot.claims().filter_map(|claim| {
-            let text = claim.meta.annotation(annotation::REBOOTS)?;
-            let times = text.split(',').filter_map(|time| time.parse().ok()).collect();
-            Some((claim.meta.uid.clone(), times))
-        });
-        memory.reboots = reboots.collect();
+        memory.reboots = reboots(snapshot);
         self.said.retain(|_, until| now < *until);
     }
 
@@ -563,6 +558,23 @@ fn view<'a>(facts: Facts<'a>, memory: &'a Memory) -> View<'a> {
         memory,
         now: facts.now,
     }
+}
+
+/// What a new process knows of what was decided before it: what stands on the objects.
+pub fn remembered(snapshot: &ClusterSnapshot) -> Memory {
+    Memory {
+        running: Command::resume(snapshot).iter().map(Command::running).collect(),
+        rollouts: rollouts(snapshot),
+        reboots: reboots(snapshot),
+        ..Memory::default()
+    }
+}
+
+/// By claim uid: when its node was rebooted.
+fn reboots(snapshot: &ClusterSnapshot) -> BTreeMap<Arc<str>, Vec<Timestamp>> {
+    let times = |text: &str| text.split(',').filter_map(|time| time.parse().ok()).collect();
+    let known = |claim: &NodeClaim| Some((claim.meta.uid.clone(), times(claim.meta.annotation(annotation::REBOOTS)?)));
+    snapshot.claims().filter_map(|claim| known(claim)).collect()
 }
 
 /// As far as pools say.

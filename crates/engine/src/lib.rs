@@ -31,6 +31,7 @@ pub mod provisioning;
 mod settings;
 mod sold_out;
 
+pub use disruption::remembered;
 pub use engine::{Engine, Output};
 pub use notes::DisruptionNote;
 pub use provisioning::PodVerdict;

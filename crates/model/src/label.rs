@@ -63,6 +63,8 @@ pub mod annotation {
     pub const COMMAND: &str = "kerf.sh/disruption-command";
     /// Kerf's own, on a claim made to replace others: for which command, and which.
     pub const REPLACES: &str = "kerf.sh/replaces";
+    /// Kerf's own, on a maintenance window: when it is over for good, RFC 3339.
+    pub const FROZEN_UNTIL: &str = "kerf.sh/frozen-until";
     /// Kerf's own, on a pool whose drift goes in waves: how far the roll-out has come.
     pub const ROLLOUT: &str = "kerf.sh/rollout";
     /// Kerf's own, on a claim that was launched to save money: when, and when those that it replaced were. Like

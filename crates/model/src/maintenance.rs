@@ -21,6 +21,8 @@ pub struct MaintenanceWindow {
     pub actions: BTreeSet<Action>,
     /// Nodes by their labels; `None` means every managed node.
     pub selector: Option<Selector>,
+    /// From then on it is never active again: schedules have no year.
+    pub until: Option<Timestamp>,
 }
 
 /// What a window can hold back.
@@ -41,13 +43,20 @@ pub struct UnknownAction(pub String);
 
 impl MaintenanceWindow {
     pub fn is_active(&self, now: Timestamp) -> bool {
+        if self.until.is_some_and(|until| until <= now) {
+            return false;
+        }
         let scheduled = self.schedules.is_empty() || self.schedules.iter().any(|window| window.is_active(now));
         scheduled != self.outside_schedules
     }
 
     /// When the answer of [`is_active`](Self::is_active) may next change.
     pub fn next_transition(&self, now: Timestamp) -> Option<Timestamp> {
-        self.schedules.iter().filter_map(|window| window.next_transition(now)).min()
+        let end = self.until.filter(|until| now < *until);
+        if self.until.is_some() && end.is_none() {
+            return None;
+        }
+        self.schedules.iter().filter_map(|window| window.next_transition(now)).chain(end).min()
     }
 
     pub fn covers(&self, node: &impl Labels) -> bool {
@@ -120,6 +129,20 @@ mod tests {
             outside_schedules,
             actions: Action::named("Consolidation").unwrap().into_iter().collect(),
             selector: None,
+            until: None,
+        }
+    }
+
+    /// A freeze of last year froze the cluster again on the same day of this one.
+    #[test]
+    fn a_window_with_an_end_does_not_come_again() {
+        let end: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
+        let before: Timestamp = "2026-11-16T11:00:00Z".parse().unwrap();
+        let window = MaintenanceWindow { until: Some(end), ..office_hours(false) };
+        assert_eq!((window.is_active(before), window.next_transition(before)), (true, Some(end)));
+        for later in [end, "2026-11-17T12:00:00Z".parse().unwrap()] {
+            assert_eq!((window.is_active(later), window.next_transition(later)), (false, None));
+            assert!(!MaintenanceWindow { outside_schedules: true, ..window.clone() }.is_active(later));
         }
     }
 

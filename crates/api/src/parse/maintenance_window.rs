@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kerf_model::cluster::{ObjectMeta, StoredWindow, WindowStatus};
 use kerf_model::cron::{Dialect, Schedule};
+use kerf_model::label::annotation;
 use kerf_model::maintenance::{Action, MaintenanceWindow as Window};
 use kerf_model::requirement::Expression;
 use kerf_model::selector::Selector;
@@ -38,6 +39,7 @@ pub fn maintenance_window(window: &MaintenanceWindow) -> Result<Parsed<Window>, 
         outside_schedules: spec.outside_schedules.unwrap_or(false),
         actions,
         selector,
+        until: window.annotations().get(annotation::FROZEN_UNTIL).and_then(|text| text.parse().ok()),
     };
     problems.finish("MaintenanceWindow", &name, Some(parsed))
 }
@@ -73,6 +75,7 @@ pub fn unreadable_window(meta: ObjectMeta, problem: &str) -> StoredWindow {
         outside_schedules: false,
         actions: BTreeSet::from(Action::ALL),
         selector: None,
+        until: None,
     };
     StoredWindow { meta, spec, problem: Some(Arc::from(problem)), status: WindowStatus::default() }
 }

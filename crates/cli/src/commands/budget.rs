@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::bail;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::budget::{Allowance, BrokenBudget, Budget, BudgetNodes, DisruptionReason};
+use kerf_model::budget::{Allowance, BrokenBudget, Budget, BudgetList, BudgetNodes, DisruptionReason};
 use kerf_model::label;
 use kerf_model::maintenance::MaintenanceWindow;
 use kerf_model::node_pool::NodePool;
@@ -183,15 +183,10 @@ fn warnings(pool: &NodePool, now: Timestamp) -> Vec<Warning> {
             );
         }
     }
+    let outlook = Outlook::of(list, now);
     // With one warning for all reasons that are alike.
-    let only_sometimes: Vec<&str> = DisruptionReason::ALL
-        .into_iter()
-        .filter(|reason| !usable.iter().any(|budget| budget.reasons.include(*reason) && budget.window.is_none()))
-        .filter(|reason| !list.broken().any(|broken| broken.reasons.include(*reason)))
-        .map(DisruptionReason::label)
-        .collect();
-    if !only_sometimes.is_empty() {
-        let names = only_sometimes.join(", ");
+    if !outlook.unlimited.is_empty() {
+        let names = outlook.unlimited.join(", ");
         let message =
             format!("outside of the schedules any number of nodes may go for {names}: add a budget without a schedule");
         warn("unlimited_outside", message);
@@ -221,22 +216,46 @@ fn warnings(pool: &NodePool, now: Timestamp) -> Vec<Warning> {
             warn("never_counts", message);
         }
     }
-    let never: Vec<&str> = DisruptionReason::ALL
-        .into_iter()
-        .filter(|reason| {
-            usable.iter().any(|budget| {
-                budget.reasons.include(*reason) && budget.window.is_none() && budget.nodes.of(u32::MAX) == 0
-            })
-        })
-        .map(DisruptionReason::label)
-        .collect();
-    if !never.is_empty() {
-        warn(
-            "nothing_ever",
-            format!("nothing is ever disrupted for {}: a budget of 0 has no schedule", never.join(", ")),
-        );
+    if !outlook.nothing.is_empty() {
+        let has_zero = usable.iter().any(|budget| budget.window.is_none() && budget.nodes.of(u32::MAX) == 0);
+        let why = if has_zero { "a budget of 0 has no schedule" } else { "the schedules of the budgets leave no time" };
+        warn("nothing_ever", format!("nothing is ever disrupted for {}: {why}", outlook.nothing.join(", ")));
     }
     warnings
+}
+
+/// What all budgets together come to in the long run, by reason.
+struct Outlook {
+    /// At times any number of nodes may go.
+    unlimited: Vec<&'static str>,
+    /// Not one node may go at any time.
+    nothing: Vec<&'static str>,
+}
+
+impl Outlook {
+    /// A year, of which every schedule shows what it does.
+    const LENGTH: SignedDuration = SignedDuration::from_hours(366 * 24);
+    /// Schedules of minutes have shown it long before.
+    const MOST_STEPS: usize = 5_000;
+
+    fn of(list: &BudgetList, now: Timestamp) -> Self {
+        let end = now.checked_add(Self::LENGTH).unwrap_or(Timestamp::MAX);
+        let next = |at: &Timestamp| list.next_transition(*at).filter(|next| *next < end);
+        let moments: Vec<Timestamp> = std::iter::successors(Some(now), next).take(Self::MOST_STEPS).collect();
+        // A budget that cannot be read has its own warning.
+        let is_readable = |reason: &DisruptionReason| !list.broken().any(|broken| broken.reasons.include(*reason));
+        let of = |is_meant: fn(Allowance) -> bool, is_always: bool| {
+            let holds = |reason: &DisruptionReason| {
+                let mut allowances = moments.iter().map(|at| list.allowance(*reason, u32::MAX, *at)).map(is_meant);
+                if is_always { allowances.all(|meant| meant) } else { allowances.any(|meant| meant) }
+            };
+            DisruptionReason::ALL.into_iter().filter(is_readable).filter(holds).map(DisruptionReason::label).collect()
+        };
+        Self {
+            unlimited: of(|allowance| allowance == Allowance::Unlimited, false),
+            nothing: of(|allowance| allowance == Allowance::AtMost(0), true),
+        }
+    }
 }
 
 /// How two numbers compare whatever the size of the pool; `None` if that depends on it.

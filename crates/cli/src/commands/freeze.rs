@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use kerf_model::label::annotation;
 use kerf_model::maintenance::Action;
 use serde_json::{Map, Value, json};
 
@@ -153,7 +154,7 @@ fn window(args: &FreezeArgs, now: Timestamp) -> anyhow::Result<Value> {
     if let Some(length) = args.for_ {
         spec["schedules"] = json!([once(now, length)]);
         if let Ok(until) = now.checked_add(length) {
-            annotations.insert("kerf.sh/frozen-until", until.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+            annotations.insert(annotation::FROZEN_UNTIL, until.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         }
     }
     if let Some(text) = &args.selector {
@@ -171,8 +172,7 @@ fn window(args: &FreezeArgs, now: Timestamp) -> anyhow::Result<Value> {
     Ok(object)
 }
 
-/// From the minute that is now. Schedules recur, so this one comes again in a year: by then nobody should have forgotten
-/// to thaw, and the annotation tells when it was meant to end.
+/// From the minute that is now. Schedules recur, and this one would come again in a year, but for the annotation.
 fn once(now: Timestamp, length: SignedDuration) -> Value {
     let minute = now.to_zoned(TimeZone::UTC);
     let into_minute = SignedDuration::from_secs(i64::from(minute.second()));

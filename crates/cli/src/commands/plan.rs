@@ -9,7 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_api::change::Features;
 use kerf_api::scheduler_config::default_constraints;
 use kerf_cloud_kwok::class::CLASS_KIND;
-use kerf_disruption::{Candidate, Floor, KeepReason, Memory, Proposal, Round, Settings, Verdict, View, decide};
+use kerf_disruption::{Candidate, Floor, KeepReason, Proposal, Round, Settings, Verdict, View, decide};
+use kerf_engine::remembered;
 use kerf_model::cloud::RepairPolicy;
 use kerf_model::cluster::{NodeClaim, Pod};
 use kerf_model::price::Price;
@@ -167,7 +168,7 @@ fn round(cluster: &Cluster, settings: &Settings, surroundings: &Surroundings, no
         default_spread: &surroundings.default_spread,
         virtual_pods: &surroundings.virtual_pods,
         settings,
-        memory: &Memory::default(),
+        memory: &remembered(&cluster.snapshot),
         now,
     };
     decide(&view)
@@ -452,7 +453,12 @@ fn text(report: &Report, decided: &Decided) -> String {
     for unplaced in &report.unplaced {
         text.push_str(&format!("No place for {}", unplaced.lines()));
     }
-    let stay = stays(&decided.round);
+    let going = by_reason(&decided.round, |verdict| matches!(verdict, Verdict::UnderWay { .. } | Verdict::Leaving));
+    if !going.is_empty() {
+        text.push_str("\nNodes that are on their way out:\n");
+        text.push_str(&output::table(&["STATE", "NODES", "FOR EXAMPLE"], &going));
+    }
+    let stay = by_reason(&decided.round, Verdict::is_keep);
     if !stay.is_empty() {
         text.push_str("\nNodes that stay:\n");
         text.push_str(&output::table(&["REASON", "NODES", "FOR EXAMPLE"], &stay));
@@ -470,12 +476,14 @@ fn text(report: &Report, decided: &Decided) -> String {
 }
 
 /// By reason, the most frequent first.
-fn stays(round: &Round) -> Vec<Vec<String>> {
+fn by_reason(round: &Round, is_meant: impl Fn(&Verdict) -> bool) -> Vec<Vec<String>> {
     let mut by_reason: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
-    for (claim, verdict) in &round.verdicts {
-        if let Verdict::Keep(reason) = verdict {
-            by_reason.entry(verdict.label()).or_default().push(format!("{claim}: {reason}"));
-        }
+    for (claim, verdict) in round.verdicts.iter().filter(|(_, verdict)| is_meant(verdict)) {
+        let text = match verdict {
+            Verdict::Keep(reason) => reason.to_string(),
+            Verdict::Go { .. } | Verdict::UnderWay { .. } | Verdict::Leaving => verdict.to_string(),
+        };
+        by_reason.entry(verdict.label()).or_default().push(format!("{claim}: {text}"));
     }
     let mut rows: Vec<_> = by_reason.into_iter().collect();
     rows.sort_by_key(|(label, claims)| (std::cmp::Reverse(claims.len()), *label));

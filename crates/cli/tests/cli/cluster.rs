@@ -376,6 +376,11 @@ fn budget_warns_of_what_does_not_do_what_it_seems_to() {
     assert_eq!(rules("[{nodes: \"1\"}, {nodes: \"5\", schedule: '@daily', duration: 1h}]"), ["never_counts"]);
     assert_eq!(rules("[{nodes: \"1\"}, {nodes: \"1\"}]"), ["never_counts"]);
     assert_eq!(rules("[{nodes: 10%}, {nodes: \"0\", reasons: [Drifted]}]"), ["nothing_ever"]);
+    // Together they are always there, and leave nothing.
+    let (week, weekend) = ("schedule: '0 0 * * mon-fri', duration: 24h", "schedule: '0 0 * * sat,sun', duration: 24h");
+    let cancel = |other: &str| rules(&format!("[{{nodes: \"0\", {week}}}, {{nodes: \"{other}\", {weekend}}}]"));
+    assert_eq!(cancel("0"), ["nothing_ever"]);
+    assert_eq!(cancel("1"), [""; 0]);
     // Fewer for one reason than for the others is what budgets are for.
     assert_eq!(rules("[{nodes: \"5\"}, {nodes: \"1\", reasons: [Drifted]}]"), [""; 0]);
 }

@@ -670,6 +670,7 @@ impl<'t> Line<'t> {
             outside_schedules: self.has("outside"),
             actions: self.values("action").flat_map(|name| maintenance::Action::named(name).unwrap()).collect(),
             selector: (!selected.is_empty()).then(|| Selector::new(selected, []).unwrap()),
+            until: None,
         }
     }
 }

@@ -308,6 +308,7 @@ fn a_window_that_opens_after_the_start_stops_nothing() {
         outside_schedules: false,
         actions: BTreeSet::from(Action::ALL),
         selector: None,
+        until: None,
     };
     let window = StoredWindow { meta: meta(name.clone()), spec, problem: None, status: WindowStatus::default() };
     bed.snapshot.apply(Change::MaintenanceWindow(name, Some(Arc::new(window))));

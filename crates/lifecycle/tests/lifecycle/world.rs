@@ -641,6 +641,7 @@ fn stored_window(name: ObjectName, words: &Words<'_>) -> StoredWindow {
         outside_schedules: false,
         actions: BTreeSet::from([words.get("actions").map_or(Action::Expiration, |text| text.parse().unwrap())]),
         selector: words.get("covers").map(|zone| Selector::new([("zone", zone)], []).unwrap()),
+        until: None,
     };
     let meta = meta(name, words);
     StoredWindow { meta, spec, problem: words.get("invalid").map(Arc::from), status: WindowStatus::default() }
