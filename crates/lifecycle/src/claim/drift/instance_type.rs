@@ -19,7 +19,7 @@ pub(super) fn looked_at(claim: &NodeClaim) -> Option<Timestamp> {
 }
 
 pub(super) fn missing(claim: &NodeClaim, view: View<'_>) -> Option<DriftReason> {
-    if looked_at(claim).is_some_and(|at| view.now <= at) {
+    if looked_at(claim).is_some_and(|at| view.now < at) {
         return None;
     }
     // A pool without a catalogue is one that the provider has not answered for.
