@@ -1,9 +1,10 @@
 //! Decides one round over many nodes and prints how long it took.
 //!
-//! `cargo run --release -p kerf-disruption --example round -- 1000 [busy|idle|drifted] [compatible]`
+//! `cargo run --release -p kerf-disruption --example round -- 1000 [busy|idle|drifted] [compatible] [pdbs=500]`
 //!
 //! Five pools, 20 pods on each node, a sixth of them with topology spread, a sixth with anti-affinity, a sixth bound to
-//! a zone. `busy` nodes are well packed, so that nothing can go; `idle` ones are a third full.
+//! a zone. `busy` nodes are well packed, so that nothing can go; `idle` ones are a third full. `pdbs` are in the namespace of
+//! all pods, and few of them select any.
 
 #![expect(clippy::unwrap_used, reason = "an example that measures itself")]
 
@@ -37,7 +38,12 @@ fn main() {
         let all: Arc<[InstanceType]> = instance_types().into();
         (0..POOLS).map(|at| (pool_name(at), Arc::clone(&all))).collect()
     };
-    let snapshot = cluster(count, has("idle"), has("drifted"));
+    let mut snapshot = cluster(count, has("idle"), has("drifted"));
+    let pdbs = words.iter().find_map(|word| word.strip_prefix("pdbs=")).map_or(0, |pdbs| pdbs.parse().unwrap());
+    for at in 0..pdbs {
+        let pdb = pdb(at);
+        snapshot.apply(Change::DisruptionBudget(pdb.meta.name.clone(), Some(Arc::new(pdb))));
+    }
     let rules = LabelRules::core();
     let mut settings = Settings::for_classes(vec![ClassKind { group: Arc::from("test"), kind: Arc::from("Class") }]);
     if has("compatible") {
@@ -262,6 +268,17 @@ fn node(name: &str, at: usize, is_drifted: bool) -> Vec<Change> {
         Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim))),
         Change::Node(node.meta.name.clone(), Some(Arc::new(node))),
     ]
+}
+
+fn pdb(at: usize) -> DisruptionBudget {
+    let app = format!("app-{at}");
+    DisruptionBudget {
+        meta: meta(&format!("pdb-{at}"), "default"),
+        selector: Some(Selector::new([("app", app.as_str())], []).unwrap()),
+        disruptions_allowed: 1_000,
+        never_allows: false,
+        always_allows_unhealthy: false,
+    }
 }
 
 /// By pool, then by kind of constraint.

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kerf_model::cluster::{DisruptionBudget, ObjectName, Pod};
+use kerf_model::cluster::{DisruptionBudget, DisruptionBudgets, ObjectName, Pod};
 use kerf_model::snapshot::ClusterSnapshot;
 
 use crate::KeepReason;
 
-/// All budgets, by namespace.
 pub(crate) struct Pdbs<'a> {
-    by_namespace: BTreeMap<&'a str, Vec<&'a DisruptionBudget>>,
+    all: DisruptionBudgets<'a>,
+    /// What each allows now.
+    allowed: BTreeMap<&'a ObjectName, u32>,
 }
 
 /// How many evictions of each budget a node will ask for.
@@ -19,11 +20,8 @@ pub(crate) type PdbUse<'a> = BTreeMap<&'a ObjectName, u32>;
 
 impl<'a> Pdbs<'a> {
     pub(crate) fn of(snapshot: &'a ClusterSnapshot) -> Self {
-        let mut by_namespace: BTreeMap<&str, Vec<&DisruptionBudget>> = BTreeMap::new();
-        for budget in snapshot.disruption_budgets() {
-            by_namespace.entry(&budget.meta.name.namespace).or_default().push(budget);
-        }
-        Self { by_namespace }
+        let allowed = snapshot.disruption_budgets().map(|budget| (&budget.meta.name, budget.disruptions_allowed));
+        Self { all: DisruptionBudgets::of(snapshot), allowed: allowed.collect() }
     }
 
     /// The candidate check: whether one eviction of this pod would be refused now.
@@ -31,7 +29,7 @@ impl<'a> Pdbs<'a> {
         if !is_evictable(pod, now) {
             return None;
         }
-        match *self.matching(pod) {
+        match *self.all.selecting(pod) {
             [] => None,
             [budget] if budget.lets_go(pod) || budget.disruptions_allowed > 0 => None,
             [budget] => Some(KeepReason::PdbBlocks { pod: pod.meta.name.clone(), pdb: budget.meta.name.clone() }),
@@ -44,7 +42,7 @@ impl<'a> Pdbs<'a> {
 
     /// Whether no eviction of this pod will ever be allowed, so that no place for it is needed.
     pub(crate) fn blocks_for_ever(&self, pod: &Pod, now: Timestamp) -> bool {
-        is_evictable(pod, now) && DisruptionBudget::block_for_ever(&self.matching(pod), pod)
+        is_evictable(pod, now) && DisruptionBudget::block_for_ever(&self.all.selecting(pod), pod)
     }
 
     /// Adds what evicting this pod takes of its budget.
@@ -52,20 +50,14 @@ impl<'a> Pdbs<'a> {
         if !is_evictable(pod, now) {
             return;
         }
-        for budget in self.matching(pod).iter().filter(|budget| !budget.lets_go(pod)) {
+        for budget in self.all.selecting(pod).iter().filter(|budget| !budget.lets_go(pod)) {
             *uses.entry(&budget.meta.name).or_default() += 1;
         }
     }
 
     /// What each budget allows now.
     pub(crate) fn allowed(&self) -> BTreeMap<&'a ObjectName, u32> {
-        let all = self.by_namespace.values().flatten();
-        all.map(|budget| (&budget.meta.name, budget.disruptions_allowed)).collect()
-    }
-
-    fn matching(&self, pod: &Pod) -> Vec<&'a DisruptionBudget> {
-        let budgets = self.by_namespace.get(&*pod.meta.name.namespace).into_iter().flatten().copied();
-        budgets.filter(|budget| budget.selects(pod)).collect()
+        self.allowed.clone()
     }
 }
 

@@ -6,6 +6,7 @@
 mod buffer;
 mod claim;
 mod condition;
+mod disruption_budgets;
 mod disruption_cost;
 mod instance_type;
 mod node;
@@ -20,6 +21,7 @@ mod workload;
 pub use buffer::{BufferShape, BufferSpec, BufferStatus, CapacityBuffer, PodTemplate};
 pub use claim::{ClaimStatus, NodeClaim};
 pub use condition::{Condition, ConditionStatus, Conditions, kind as condition_kind};
+pub use disruption_budgets::DisruptionBudgets;
 pub use disruption_cost::{disruption_cost, lifetime_left, reschedule_cost};
 pub use instance_type::{InstanceType, Offering, OfferingName, Overhead, Overrides};
 pub use node::{Node, NodeCondition};

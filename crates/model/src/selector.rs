@@ -65,7 +65,12 @@ impl Selector {
 
     /// A label that everything selected has, with its value, if the selector asks for one.
     pub fn required_label(&self) -> Option<(&Arc<str>, &Arc<str>)> {
-        self.0.iter().find_map(|condition| match &condition.test {
+        self.required_labels().next()
+    }
+
+    /// All such labels.
+    pub fn required_labels(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        self.0.iter().filter_map(|condition| match &condition.test {
             Test::In(values) => values.first().filter(|_| values.len() == 1).map(|value| (&condition.key, value)),
             Test::NotIn(_) | Test::Exists | Test::DoesNotExist | Test::Gt(_) | Test::Lt(_) => None,
         })

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kerf_model::cluster::{ClaimStatus, DisruptionBudget, Node, NodeClaim, ObjectName, Pod, StoredPool};
+use kerf_model::cluster::{
+    ClaimStatus, DisruptionBudget, DisruptionBudgets, Node, NodeClaim, ObjectName, Pod, StoredPool,
+};
 use kerf_model::label::{self, LabelRules, LabelSyntaxError, Restricted, capacity_type};
 use kerf_model::node_pool::PoolSize;
 use kerf_model::requirement::{Expression, ExpressionError, Operator, Requirement};
@@ -55,7 +57,8 @@ pub fn pods_to_place(cluster: &ClusterSnapshot, leaving: &BTreeSet<Arc<str>>, no
     let pending = cluster.pods().filter(|pod| pod.is_provisionable()).cloned();
     let going = cluster.nodes().filter(|node| leaving.contains(node.name()) || is_leaving(cluster, node));
     let displaced = going.flat_map(|node| cluster.pods_on(node.name()));
-    let displaced = displaced.filter(|pod| pod.is_reschedulable() && may_be_moved(cluster, pod, now)).cloned();
+    let budgets = DisruptionBudgets::of(cluster);
+    let displaced = displaced.filter(|pod| pod.is_reschedulable() && may_be_moved(&budgets, pod, now)).cloned();
     pending.chain(displaced).collect()
 }
 
@@ -77,10 +80,8 @@ pub fn is_usable(pool: &StoredPool) -> bool {
 
 /// Protected pods, and those whose budget never lets one go, stay until their owners let them go: a node made for them now
 /// would wait for nothing. One whose budget is only spent for now will follow, and has its place planned with the others.
-fn may_be_moved(cluster: &ClusterSnapshot, pod: &Pod, now: Timestamp) -> bool {
-    let budgets: Vec<&DisruptionBudget> =
-        cluster.disruption_budgets().map(AsRef::as_ref).filter(|budget| budget.selects(pod)).collect();
-    !DisruptionBudget::block_for_ever(&budgets, pod) && !pod.is_protected(now)
+fn may_be_moved(budgets: &DisruptionBudgets<'_>, pod: &Pod, now: Timestamp) -> bool {
+    !DisruptionBudget::block_for_ever(&budgets.selecting(pod), pod) && !pod.is_protected(now)
 }
 
 /// Whether the pod wants no node of any pool.

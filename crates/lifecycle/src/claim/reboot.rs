@@ -96,7 +96,15 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     };
     let mut nodes = view.snapshot.nodes_of(claim);
     let (Some(node), None) = (nodes.next(), nodes.next()) else {
-        return fail(draft, RebootFailure::NodeGone, grace, view);
+        // A machine that boots may register as another Node, and a first list may be too old to show it.
+        let end = match &*state.reason {
+            REQUESTED => later(later(state.since, grace.unwrap_or_default().max(LEAST_DRAIN)), ISSUE_WITHIN),
+            _ => recovers_by(claim, state, grace, view),
+        };
+        return match view.now < end {
+            true => Steps::waiting_until(end.min(later(view.now, LOOK_AGAIN))),
+            false => fail(draft, RebootFailure::NodeGone, grace, view),
+        };
     };
     let rebooting = Taint::rebooting();
     match &*state.reason {
@@ -204,14 +212,19 @@ fn recover(
             return steps;
         }
     }
-    let accepted = view.memory.reboot(claim).and_then(|call| call.accepted);
-    let end = later(accepted.unwrap_or_else(|| issued_at_most(claim, state, grace)), RECOVER_WITHIN);
+    let end = recovers_by(claim, state, grace, view);
     if view.now >= end {
         steps.merge(fail(draft, RebootFailure::NotRecovered, grace, view));
         return steps;
     }
     steps.look_again(end.min(later(view.now, LOOK_AGAIN)));
     steps
+}
+
+/// Until when the node is to be back.
+fn recovers_by(claim: &NodeClaim, state: &Condition, grace: Option<SignedDuration>, view: View<'_>) -> Timestamp {
+    let accepted = view.memory.reboot(claim).and_then(|call| call.accepted);
+    later(accepted.unwrap_or_else(|| issued_at_most(claim, state, grace)), RECOVER_WITHIN)
 }
 
 /// After a restart nobody knows when the order was taken: not before it was asked for, and emptied. Without a grace that may

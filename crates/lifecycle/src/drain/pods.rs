@@ -10,7 +10,7 @@ pub(super) const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
 /// Not those that want to stay, belong to the kubelet, or will never go.
 pub(crate) fn is_drainable(pod: &Pod, now: Timestamp) -> bool {
-    let is_stuck = pod.meta.deleting.is_some_and(|end| now > later(end, STUCK_AFTER));
+    let is_stuck = pod.meta.deleting.is_some_and(|end| now >= later(end, STUCK_AFTER));
     !pod.tolerates_disruption() && !is_stuck && !pod.is_mirror()
 }
 

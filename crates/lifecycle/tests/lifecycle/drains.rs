@@ -220,8 +220,8 @@ fn the_written_deadline_counts_and_not_the_grace_period() {
 #[test]
 fn a_pod_that_outlives_its_end_by_a_minute_is_not_waited_for() {
     let pods = "pod w node=n deleting=12:00:30";
-    assert!(!is_drained(&mut draining(None, &format!("now 12:01:30\n{pods}"))));
-    assert!(is_drained(&mut draining(None, &format!("now 12:01:31\n{pods}"))));
+    assert!(!is_drained(&mut draining(None, &format!("now 12:01:29\n{pods}"))));
+    assert!(is_drained(&mut draining(None, &format!("now 12:01:30\n{pods}"))));
 }
 
 /// Sheet 04 §4.3: nobody was told of a drain whose pods were merely slow.

@@ -152,7 +152,8 @@ fn a_type_that_is_not_offered_any_more_is_drift_after_an_hour() {
     };
     let drifted = "patch claim a: Drifted=True/InstanceTypeNotFound";
     check(&case("on-demand", "type d pool=p offer=a/on-demand", "11:01"), "wake 12:01:00");
-    check(&case("on-demand", "type d pool=p offer=a/on-demand", "10:59"), drifted);
+    // To the second: nothing wakes for it later.
+    check(&case("on-demand", "type d pool=p offer=a/on-demand", "11:00"), drifted);
     check(&case("on-demand", "type c pool=p offer=a/on-demand", "10:59"), "");
     check(&case("on-demand", "type c pool=p offer=b/on-demand", "10:59"), drifted);
     check(&case("spot", "type c pool=p offer=a/on-demand", "10:59"), drifted);

@@ -239,6 +239,27 @@ fn after_a_restart_a_node_that_was_long_drained_has_its_time_to_come_back() {
     assert!(steps.contains("RebootFailed") && steps.contains("delete claim a"), "{steps}");
 }
 
+/// A Node that was not there at one look, or there twice, cost the machine.
+#[test]
+fn a_node_that_is_missing_for_a_moment_is_waited_for_as_long_as_the_reboot_may_take() {
+    let issued = "cond.Rebooting=True/RebootIssued@12:00 cond.Initialized=Unknown/Rebooting";
+    let back = "node n id=i-1 registered owner=a boot=b2 taint=karpenter.sh/rebooting:NoSchedule not-ready";
+    let mut world = World::new(&format!("{CLAIM} {issued} {GRACE} {BEFORE}\n{NODE}"));
+    world.apply("gone node n\nnow 12:25:59");
+    assert!(acts(&world.claim("a")).is_empty());
+    world.apply(back);
+    assert_eq!(acts(&world.claim("a"))[0], "patch node n: taints=[]");
+    world.apply("node m id=i-1 registered owner=a boot=b2");
+    assert!(acts(&world.claim("a")).is_empty());
+    world.apply("gone node m\ngone node n\nnow 12:26");
+    assert!(world.claim("a").contains("event RebootFailed"));
+    let mut world = rebooting(&format!("{GRACE} {BEFORE}"), "");
+    world.apply("gone node n\nnow 12:05:59");
+    assert!(acts(&world.claim("a")).is_empty());
+    world.apply("now 12:06");
+    assert!(world.claim("a").contains("event RebootFailed"));
+}
+
 #[test]
 fn a_grace_that_cannot_be_read_ends_the_reboot_and_keeps_the_node() {
     for grace in ["soon", "-1m"] {
