@@ -38,7 +38,7 @@ pub use storage::{csi_node, persistent_volume, persistent_volume_claim, storage_
 pub use stored_pool::stored_pool;
 pub use workload::{daemon_set, disruption_budget, namespace, pod_template, service, workload};
 
-pub(crate) use metadata::object_meta;
+pub use metadata::object_meta;
 use problem::Collector;
 
 /// A usable object, and what is wrong with it all the same.

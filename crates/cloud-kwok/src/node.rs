@@ -1,5 +1,6 @@
 //! The Node of a claim: its name, its labels, its shape.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use kerf_cloud::choice::Choice;
@@ -18,6 +19,9 @@ pub const PARTITION: (&str, &str) = ("kwok-partition", "a");
 /// Read by eks-node-viewer.
 pub const PRICE_LABEL: &str = "eks-node-viewer/instance-price";
 
+/// Of a label's value, in characters.
+const LONGEST_LABEL: usize = 63;
+
 const PROVIDER_ID_PREFIX: &str = "kwok://";
 
 /// The same for a claim whenever it is asked; another claim of that name, made later, gets another. Upstream draws a name
@@ -26,6 +30,17 @@ pub fn node_name(claim: &NodeClaim) -> String {
     // 32 bits are plenty: they only tell apart claims of one name.
     let suffix = fingerprint(&claim.meta.uid) >> 32;
     format!("kwok-{}-{suffix:08x}", claim.name())
+}
+
+/// The claim's name, as upstream, but no longer than a label may be: a pool's name may have all of its characters already.
+fn hostname(claim: &str) -> Cow<'_, str> {
+    if claim.len() <= LONGEST_LABEL {
+        return Cow::Borrowed(claim);
+    }
+    // The end of a claim's name tells it from others of its pool, and so does this.
+    let suffix = format!("-{:08x}", fingerprint(claim) >> 32);
+    let stem = &claim[..claim.floor_char_boundary(LONGEST_LABEL - suffix.len())];
+    Cow::Owned(stem.trim_end_matches(['-', '.']).to_owned() + &suffix)
 }
 
 pub fn provider_id(node_name: &str) -> Arc<str> {
@@ -42,7 +57,8 @@ pub fn labels(claim: &NodeClaim, choice: &Choice<'_>) -> Texts {
     let mut labels = claim.meta.labels.clone();
     labels.extend(choice.labels());
     let price = price_text(choice.offering.price);
-    let own = [(PRICE_LABEL, price.as_str()), PARTITION, (HOSTNAME, claim.name()), FAKE_NODE];
+    let hostname = hostname(claim.name());
+    let own = [(PRICE_LABEL, price.as_str()), PARTITION, (HOSTNAME, &*hostname), FAKE_NODE];
     labels.extend(own.map(|(key, value)| (Arc::from(key), Arc::from(value))));
     labels
 }

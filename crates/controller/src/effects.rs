@@ -80,9 +80,10 @@ impl Lanes {
         if let Work::Effect(Effect::Publish(event)) = &work {
             waiting.retain(|other| !matches!(other, Work::Effect(Effect::Publish(other)) if is_same(other, event)));
         }
-        // A claim is tended as it is now: older looks that still wait are no use.
+        // A claim is tended as it is now, and the catalogue is that of the pools as they are: older looks that still wait are
+        // no use. What is to be avoided waits in the lane of the catalogue, and is said only once.
         if matches!(work, Work::Tend { .. } | Work::Catalogue(_)) {
-            waiting.clear();
+            waiting.retain(|other| matches!(other, Work::Avoid(_)));
         }
         // The engine asks again for what it does not see done. A server that is slow is not asked twice for the same.
         if let (Work::Effect(asked), Some(Work::Effect(last))) = (&work, waiting.back())
@@ -406,6 +407,19 @@ mod tests {
         let (lane, _) = lanes.next().unwrap();
         (0..1_000).for_each(|_| lanes.push(evict("a")));
         assert_eq!(lanes.waiting[&lane].len(), 1, "one is under way, and may have been lost; one more is enough");
+    }
+
+    /// Two catalogues in a row while the first was under way: the provider never heard what not to launch from.
+    #[test]
+    fn what_is_to_be_avoided_was_lost_behind_a_slow_catalogue() {
+        let mut lanes = Lanes::default();
+        lanes.push(Work::Catalogue(Vec::new()));
+        let (lane, _) = lanes.next().unwrap();
+        lanes.push(Work::Catalogue(Vec::new()));
+        lanes.push(Work::Avoid(Vec::new()));
+        lanes.push(Work::Catalogue(Vec::new()));
+        let waiting: Vec<_> = lanes.waiting[&lane].iter().collect();
+        assert!(matches!(waiting[..], [Work::Avoid(_), Work::Catalogue(_)]), "{waiting:?}");
     }
 
     fn tell(uid: &str, message: &str) -> Work {

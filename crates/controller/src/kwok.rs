@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Node as WireNode;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kerf_api::kwok_node_class::KwokNodeClass;
 use kerf_api::parse::{self, Shapes};
 use kerf_api::slim::SlimNode;
@@ -12,9 +13,12 @@ use kerf_cloud::CloudError;
 use kerf_cloud_kwok::{KwokClass, NodeApi};
 use kerf_model::cluster::{Node, NodeClass};
 use kerf_model::effect::{Target, WriteError};
+use kerf_model::resources::ResourceList;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use tracing::warn;
 
 use crate::cloud::ClassReader;
 use crate::requests::write_error;
@@ -44,8 +48,33 @@ impl KubeNodes {
         Self { client }
     }
 
-    fn api(&self) -> Api<SlimNode> {
+    fn api(&self) -> Api<ListedNode> {
         Api::all(self.client.clone())
+    }
+}
+
+/// A Node, or what is known of one that cannot be read. It is there all the same: its instance is alive, and can be ended.
+#[derive(Resource, Clone, Debug)]
+#[resource(inherit = WireNode)]
+struct ListedNode {
+    metadata: ObjectMeta,
+    provider_id: Option<String>,
+    readable: Result<Box<SlimNode>, String>,
+}
+
+impl<'de> Deserialize<'de> for ListedNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let readable = SlimNode::deserialize(&value).map(Box::new).map_err(|error| error.to_string());
+        let metadata = value.get("metadata").and_then(|metadata| ObjectMeta::deserialize(metadata).ok());
+        let metadata = metadata.unwrap_or_else(|| ObjectMeta {
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+            labels: value.pointer("/metadata/labels").and_then(|labels| Deserialize::deserialize(labels).ok()),
+            ..ObjectMeta::default()
+        });
+        Ok(Self { metadata, provider_id: text("/spec/providerID"), readable })
     }
 }
 
@@ -58,7 +87,7 @@ impl NodeApi for KubeNodes {
     }
 
     async fn get(&self, name: &str) -> Result<Option<Node>, WriteError> {
-        self.api().get_opt(name).await.map_err(write_error)?.map(|node| read(&node)).transpose()
+        Ok(self.api().get_opt(name).await.map_err(write_error)?.map(|node| read(&node)))
     }
 
     async fn list(&self) -> Result<Vec<Node>, WriteError> {
@@ -66,9 +95,7 @@ impl NodeApi for KubeNodes {
         let mut parameters = ListParams::default().limit(PAGE);
         loop {
             let page = self.api().list(&parameters).await.map_err(write_error)?;
-            for node in &page.items {
-                nodes.push(read(node)?);
-            }
+            nodes.extend(page.items.iter().map(read));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => parameters = ListParams::default().limit(PAGE).continue_token(&token),
                 None => return Ok(nodes),
@@ -78,7 +105,7 @@ impl NodeApi for KubeNodes {
 
     async fn list_labelled(&self, key: &str) -> Result<Vec<Node>, WriteError> {
         let page = self.api().list(&ListParams::default().labels(key)).await.map_err(write_error)?;
-        page.items.iter().map(read).collect()
+        Ok(page.items.iter().map(read).collect())
     }
 
     async fn set_boot_id(&self, node: &str, boot_id: &str) -> Result<(), WriteError> {
@@ -99,9 +126,25 @@ impl NodeApi for KubeNodes {
     }
 }
 
-fn read(node: &SlimNode) -> Result<Node, WriteError> {
-    let parsed = parse::node(node, &mut Shapes::default());
-    parsed.map(|parsed| parsed.value).map_err(|error| WriteError::Invalid { message: error.to_string() })
+/// One that cannot be read has its name, its labels and its id, and nothing else: the others are not touched by it.
+fn read(listed: &ListedNode) -> Node {
+    let parsed = listed.readable.as_ref().map_err(ToString::to_string).and_then(|node| {
+        parse::node(node, &mut Shapes::default()).map(|parsed| parsed.value).map_err(|error| error.to_string())
+    });
+    parsed.unwrap_or_else(|error| {
+        let meta = parse::object_meta(&listed.metadata);
+        warn!(node = %meta.name, error, "a node cannot be read; that it is there counts");
+        Node {
+            meta,
+            provider_id: listed.provider_id.as_deref().filter(|id| !id.is_empty()).map(Arc::from),
+            taints: Vec::new(),
+            unschedulable: false,
+            capacity: ResourceList::new(),
+            allocatable: ResourceList::new(),
+            conditions: Vec::new(),
+            boot_id: None,
+        }
+    })
 }
 
 impl KubeClasses {
@@ -132,5 +175,52 @@ impl ClassReader<KwokClass> for KubeClasses {
         let failed = |source| CloudError { attempt: "read the node class", source };
         let delay = self.delay(common).await.map_err(|error| failed(error.into()))?;
         KwokClass::new(common.clone(), delay.as_ref().map(DurationText::as_str)).map_err(|error| failed(error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kerf_cloud::{Catalogue, Provider};
+    use kerf_cloud_kwok::{INTERRUPTION, KwokProvider};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(name: &str, status: &Value, spec: &Value) -> Value {
+        let mut spec = spec.clone();
+        spec["providerID"] = json!(format!("kwok://{name}"));
+        json!({
+            "metadata": {
+                "name": name, "uid": name, "creationTimestamp": "2026-11-16T12:00:00Z",
+                "labels": {"karpenter.kwok.sh/kwoknodeclass": "default", INTERRUPTION: "spot_interrupted"},
+            },
+            "spec": spec,
+            "status": status,
+        })
+    }
+
+    /// Nothing was collected, and no interruption was heard of, as long as one node had an amount that is none.
+    #[tokio::test]
+    async fn one_node_that_could_not_be_read_hid_all_others() {
+        let items = [
+            node("well", &json!({}), &json!({})),
+            node("no-amount", &json!({"capacity": {"cpu": "many"}}), &json!({})),
+            node("no-node", &json!({}), &json!({"taints": "none"})),
+        ];
+        let list =
+            json!({"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items});
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let body = Body::from(list.to_string().into_bytes());
+            async { Ok::<_, std::convert::Infallible>(Response::new(body)) }
+        });
+        let provider = KwokProvider::new(KubeNodes::new(Client::new(service, "default")), Catalogue::kwok());
+        let alive = ["kwok://well", "kwok://no-amount", "kwok://no-node"];
+        let listed = provider.list().await.unwrap();
+        assert_eq!(listed.iter().map(|one| &*one.provider_id).collect::<Vec<_>>(), alive);
+        let announced = provider.interruptions().await.unwrap();
+        assert_eq!(announced.iter().map(|one| &*one.provider_id).collect::<Vec<_>>(), alive);
+        assert!(listed.iter().all(|one| one.launched.to_string() == "2026-11-16T12:00:00Z"));
     }
 }

@@ -1,5 +1,6 @@
 //! From a claim to its Node, and its end.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -143,6 +144,40 @@ fn a_node_looks_as_the_simulator_and_karpenter_expect() {
         },
     });
     assert_eq!(bench.nodes.posted(name), Some(expected));
+}
+
+/// Its host name was the claim's, which a label could not hold: the claim was refused until its launch timed out, and so was
+/// the next one.
+#[test]
+fn a_pool_with_a_long_name_gets_nodes() {
+    let bench = Bench::new(0);
+    // Cut off where a label may not end.
+    let pool = format!("{}-abcdef", "x".repeat(53));
+    let hostnames: BTreeSet<_> = ["bcdfgh", "bcdfgj"]
+        .map(|suffix| {
+            let mut wanted = on_demand(&format!("{pool}-{suffix}"));
+            wanted.meta.labels.insert(Arc::from("karpenter.sh/nodepool"), Arc::from(&*pool));
+            let claim = bench.launched(wanted);
+            assert_eq!(bench.tend(&claim, 0), Ok(None));
+            let name = node::name_in(claim.status.provider_id.as_deref().unwrap()).unwrap().to_owned();
+            assert!(name.len() <= 253 && name.contains(claim.name().as_ref()), "{name}");
+            let posted = bench.nodes.posted(&name).unwrap();
+            let posted: BTreeMap<String, String> =
+                serde_json::from_value(posted["metadata"]["labels"].clone()).unwrap();
+            let of_claim = claim.meta.labels.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+            for (key, value) in posted.clone().into_iter().chain(of_claim) {
+                assert!(is_label_value(&value), "{key}: {value}");
+            }
+            posted[HOSTNAME].clone()
+        })
+        .into();
+    assert_eq!(hostnames.len(), 2, "{hostnames:?}");
+}
+
+fn is_label_value(text: &str) -> bool {
+    let is_end = |letter: Option<char>| letter.is_none_or(|letter| letter.is_ascii_alphanumeric());
+    let is_middle = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    text.len() <= 63 && is_end(text.chars().next()) && is_end(text.chars().last()) && text.chars().all(is_middle)
 }
 
 /// Sheet 04, case 69.
