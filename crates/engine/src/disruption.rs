@@ -15,7 +15,7 @@ use kerf_disruption::{
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::change::{Change, Input};
 use kerf_model::cloud::InterruptionCause;
-use kerf_model::cluster::{InstanceType, Node, Pod, StoredPool, condition_kind as kind};
+use kerf_model::cluster::{InstanceType, Node, NodeClaim, Pod, StoredPool, condition_kind as kind};
 use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget, Target, WriteError};
 use kerf_model::label::annotation;
 use kerf_model::snapshot::ClusterSnapshot;
@@ -668,7 +668,7 @@ fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
 mod tests {
     use super::*;
     use kerf_model::cloud::Interruption;
-    use kerf_model::cluster::{ClaimStatus, NodeClaim, ObjectMeta, ObjectName, Texts};
+    use kerf_model::cluster::{ClaimStatus, ObjectMeta, ObjectName, Texts};
     use kerf_model::duration::NillableDuration;
     use kerf_model::node_pool::{NodeClassRef, NodeSpec};
     use kerf_model::requirement::Requirements;
@@ -843,7 +843,7 @@ mod tests {
         let mut disruption = Disruption::default();
         let mut is_news = |input: Input| {
             disruption.is_changed = false;
-            disruption.hear(&input, &snapshot);
+            disruption.hear(&input, &snapshot, Timestamp::UNIX_EPOCH);
             disruption.is_changed
         };
         let announced = |provider_id: &str, cause: InterruptionCause| {

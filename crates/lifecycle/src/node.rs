@@ -102,7 +102,7 @@ fn end_without_claim(node: &Node, view: View<'_>) -> Steps {
     let plan = drain::plan(node, None, began(node, view), view);
     let attachments = volumes::attached(node, view);
     if !plan.waiting.is_empty() {
-        return Steps { effects: plan.effects(node, FORCEFUL, view.now), wake: plan.wake, ..Steps::default() };
+        return Steps { effects: plan.effects(node, "", view.now), wake: plan.wake, ..Steps::default() };
     }
     if !attachments.is_empty() {
         return Steps::of(volumes_event(node, &attachments));

@@ -9,7 +9,7 @@ use kerf_api::admission::Admission;
 use kerf_cloud::Catalogue;
 use kerf_model::cluster::ObjectName;
 use kerf_sim::autoscaler::{Autoscaler, CloudPace};
-use kerf_sim::store::{DeleteOptions, Kind, Part, Patch, Propagation};
+use kerf_sim::store::{DeleteOptions, Kind, Object, Part, Patch, Propagation};
 use kerf_sim::world::{Pace, World};
 use serde_json::{Value, json};
 
@@ -100,6 +100,9 @@ fn pending_pods_get_nodes_that_register_and_initialise() {
 fn a_deleted_node_is_drained_and_its_pods_run_elsewhere() {
     let mut world = ready_world(10);
     let node = names(&world, Kind::Node).remove(0);
+    let on_node = |pod: &&Object| pod.text(&["spec", "nodeName"]) == Some(&*node.name);
+    let pods = world.store().all(Kind::Pod).filter(on_node).map(|pod| pod.uid().to_string());
+    let pods: BTreeSet<String> = pods.collect();
     let now = world.now();
     world.store_mut().delete(Kind::Node, &node, &DeleteOptions::default(), now).unwrap();
     run(&mut world, 3);
@@ -110,6 +113,10 @@ fn a_deleted_node_is_drained_and_its_pods_run_elsewhere() {
     assert!(!names(&world, Kind::Node).contains(&node), "the node is gone");
     assert_eq!(running(&world), 10);
     assert_eq!(names(&world, Kind::NodeClaim).len(), names(&world, Kind::Node).len(), "nothing is left over");
+    let told = world.store().all(Kind::Event).filter(|event| event.text(&["reason"]) == Some("Evicted"));
+    let told: BTreeSet<String> =
+        told.filter_map(|event| event.text(&["involvedObject", "uid"])).map(str::to_owned).collect();
+    assert_eq!(told, pods, "each pod is told that it was evicted, and nobody else");
 }
 
 #[test]

@@ -171,7 +171,7 @@ metrics! {
 
     DISRUPTION_EVALUATION = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds", Histogram(DURATIONS),
         ["reason", "consolidation_type"],
-        "One look at the cluster that decided about disruption; all methods together, hence without labels' values.";
+        "One look at the cluster that decided about disruption. The methods of a round share their work, and decisions have no clock: all together, and the labels are empty.";
     DISRUPTION_DECISIONS = "karpenter_voluntary_disruption_decisions_total", Counter,
         ["decision", "reason", "consolidation_type"], "Disruptions started.";
     DISRUPTION_DECISIONS_BY_POOL = "karpenter_voluntary_disruption_decisions_by_nodepool_total", Counter,

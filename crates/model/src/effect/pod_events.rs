@@ -13,12 +13,13 @@ impl Effect {
     pub fn told_when_done(&self) -> Option<Event> {
         match self {
             Self::EvictPod(pod, why) => {
-                Some(event(pod.clone(), "Evicted", format!("evicted because its node is going: {why}")))
+                let text = because("evicted because its node is going", why);
+                Some(event(pod.clone(), "Evicted", text))
             }
             Self::DeletePod(pod, grace, why) => {
                 let seconds = grace.as_secs();
-                let text = format!("deleted with {seconds} s of grace because its node's time is up: {why}");
-                Some(event(pod.clone(), "Disrupted", text))
+                let text = format!("deleted with {seconds} s of grace because its node's time is up");
+                Some(event(pod.clone(), "Disrupted", because(&text, why)))
             }
             Self::CreateClaim(_)
             | Self::PatchClaim(..)
@@ -68,6 +69,11 @@ pub fn of_protection(pod: &Pod, now: Timestamp) -> Option<Event> {
     }
 }
 
+/// Nobody knows why a node goes whose claim is not known.
+fn because(text: &str, why: &str) -> String {
+    if why.is_empty() { text.to_owned() } else { format!("{text}: {why}") }
+}
+
 fn event(pod: Target, reason: &'static str, message: String) -> Event {
     Event {
         about: EventTarget { kind: EventKind::Pod, target: pod },
@@ -93,6 +99,8 @@ mod tests {
         let told = |effect: Effect| effect.told_when_done().map(|event| (event.reason, event.message));
         let evicted = told(Effect::EvictPod(pod(), Arc::from("Drifted"))).unwrap();
         assert_eq!(evicted, ("Evicted", "evicted because its node is going: Drifted".to_owned()));
+        let unknown = told(Effect::EvictPod(pod(), Arc::from(""))).unwrap();
+        assert_eq!(unknown.1, "evicted because its node is going");
         let (reason, text) = told(Effect::DeletePod(pod(), SignedDuration::from_secs(7), Arc::from("Empty"))).unwrap();
         assert_eq!(reason, "Disrupted");
         assert!(text.contains("7 s") && text.ends_with("Empty"), "{text}");
