@@ -372,14 +372,75 @@ fn tell(write: &ApiWrite, error: &WriteError) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, PoisonError};
+
     use jiff::SignedDuration;
+    use kerf_cloud::Catalogue;
+    use kerf_cloud_kwok::KwokProvider;
     use kerf_model::effect::{EventKind, EventSeverity, EventTarget, Target};
+    use kube::client::Body;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::kwok::{KubeClasses, KubeNodes};
 
     fn evict(name: &str) -> Work {
         let name = ObjectName::new("shop", name);
         Work::Effect(Effect::EvictPod(Target { name, uid: Arc::from("1") }, Arc::from("Drifted")))
+    }
+
+    /// A server that takes what it is asked for, but for evictions of pods called `held`. It keeps the reasons of events.
+    fn server(told: &Arc<Mutex<Vec<String>>>) -> Client {
+        let told = Arc::clone(told);
+        let answer = move |request: http::Request<Body>| {
+            let told = Arc::clone(&told);
+            async move {
+                let is_held = request.uri().path().contains("/held/");
+                let is_event = request.uri().path().ends_with("/events");
+                let body = request.into_body().collect_bytes().await.unwrap_or_default();
+                if is_event {
+                    let event: Value = serde_json::from_slice(&body).unwrap_or_default();
+                    let about = event.pointer("/involvedObject/name").and_then(Value::as_str).unwrap_or_default();
+                    let reason = event["reason"].as_str().unwrap_or_default();
+                    told.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{reason} {about}"));
+                }
+                let (code, body) = match is_held {
+                    true => (429, json!({"kind": "Status", "status": "Failure", "code": 429, "message": "a budget"})),
+                    false => (201, json!({})),
+                };
+                let answer = http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+                answer.map_err(Box::new)
+            }
+        };
+        Client::new(tower::service_fn(answer), "default")
+    }
+
+    /// The event came only if a look saw the pod on its way out, and the count grew with whatever went from a node that
+    /// is deleted.
+    #[tokio::test]
+    async fn a_pod_that_leaves_is_told_of_and_counted_when_the_server_has_accepted_it() {
+        let told = Arc::default();
+        let client = server(&told);
+        let build = crate::metrics::Build { version: "1", commit: "" };
+        let metrics = Arc::new(Metrics::new(&build, true, None, crate::traffic::Traffic::default()));
+        let provider = KwokProvider::new(KubeNodes::new(client.clone()), Catalogue::kwok());
+        let cloud = Cloud::new(provider, KubeClasses::new(client.clone()), Arc::clone(&metrics));
+        let (queue, _heard) = mpsc::channel(8);
+        let writer =
+            Writer { client, cloud: Arc::new(cloud), queue, metrics: Arc::clone(&metrics), said: Said::default() };
+        let pod = |name: &str| Target { name: ObjectName::new("shop", name), uid: Arc::from(name) };
+        let why = || Arc::from("Drifted");
+        assert!(writer.execute(Effect::EvictPod(pod("web"), why())).await.is_none());
+        assert!(matches!(
+            writer.execute(Effect::EvictPod(pod("held"), why())).await,
+            Some(Heard::Input(Input::WriteFailed { error: WriteError::BudgetRefused { .. }, .. }))
+        ));
+        let grace = SignedDuration::from_secs(5);
+        assert!(writer.execute(Effect::DeletePod(pod("late"), grace, why())).await.is_none());
+        assert_eq!(*told.lock().unwrap_or_else(PoisonError::into_inner), ["Evicted web", "Disrupted late"]);
+        let text = metrics.text().await;
+        assert!(text.contains("karpenter_pods_drained_total{reason=\"Drifted\"} 2\n"), "{text}");
+        assert!(text.contains("karpenter_pods_eviction_requests_total{code=\"429\"} 1\n"), "{text}");
     }
 
     #[test]
