@@ -34,11 +34,14 @@ enum Room {
 }
 
 impl Buffers {
-    /// Makes the pods of every buffer anew.
-    pub fn resolve(&mut self, snapshot: &ClusterSnapshot) {
+    /// Makes the pods of every buffer anew. Whether they are others now.
+    #[must_use]
+    pub fn resolve(&mut self, snapshot: &ClusterSnapshot) -> bool {
         let buffers = snapshot.buffers().filter(|buffer| !buffer.meta.is_deleting());
-        self.resolved = buffers.map(|buffer| (buffer.meta.name.clone(), resolve(buffer, snapshot))).collect();
+        let resolved = buffers.map(|buffer| (buffer.meta.name.clone(), resolve(buffer, snapshot))).collect();
+        let before = std::mem::replace(&mut self.resolved, resolved);
         self.rooms.retain(|buffer, _| self.resolved.contains_key(buffer));
+        self.resolved != before
     }
 
     pub fn is_empty(&self) -> bool {

@@ -176,6 +176,11 @@ impl Disruption {
         }
     }
 
+    /// Something that decides who may go has changed here, and not in what is heard.
+    pub fn room_changed(&mut self) {
+        self.is_changed = true;
+    }
+
     /// The first lists are in: commands of an earlier process are taken up before anything is looked at.
     pub fn synced(&mut self, snapshot: &ClusterSnapshot) {
         self.commands = Command::resume(snapshot);

@@ -435,7 +435,11 @@ impl Engine {
         self.batch.close();
         self.expected.refresh(&self.snapshot, now);
         if self.settings.capacity_buffers {
-            self.buffers.resolve(&self.snapshot);
+            let are_others = self.buffers.resolve(&self.snapshot);
+            // A node that held room for them may go now, and nothing else may say so.
+            if are_others {
+                self.disruption.room_changed();
+            }
         }
         let waiting = Waiting {
             pods: provisioning::waiting_pods(&self.snapshot, &self.expected, now),
