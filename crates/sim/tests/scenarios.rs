@@ -84,6 +84,20 @@ fn a_rule_for_all_times_sees_a_short_breach() {
     assert!(last.settled_secs.is_some_and(|at| (240..420).contains(&at)), "{last:?}");
 }
 
+/// What must hold until something else does, and that must come.
+#[test]
+fn the_end_of_a_rule_must_come() {
+    let text = include_str!("../../../scenarios/delete-node.yaml");
+    let outlook = |until: &str, expect: &str| {
+        let rule = format!("  - from: 2m\n    until: {until}\n    expect: {expect}\n");
+        let (_, run) = play(&Scenario::read("rule.yaml", &format!("{text}{rule}")).unwrap(), 1);
+        run.findings().pop().unwrap().outlook
+    };
+    assert_eq!(outlook("{evictions: \">= 1\"}", "{pods: {ready: 20}}"), Outlook::Met);
+    assert_eq!(outlook("{claims: 1}", "{pods: {ready: 20}}"), Outlook::Failed, "it is broken before");
+    assert_eq!(outlook("{nodes: 99}", "{pods: {ready: \">= 0\"}}"), Outlook::Failed, "the end does not come");
+}
+
 #[test]
 fn the_summary_agrees_with_the_timeline() {
     let scenario = Scenario::built_in("delete-node").unwrap().unwrap();
@@ -160,9 +174,15 @@ const CAUSES: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "mission/002-truth-table",
-        "disableDeprovisioning: true",
+        "*disableDeprovisioning: true",
         "disableDeprovisioning: false",
         "nodes disrupted so far: 0 of pool off-allow-free",
+    ),
+    (
+        "mission/002-truth-table",
+        "actions: [Drift], schedules",
+        "actions: [Rebalance], schedules",
+        "nodes disrupted so far: 0 of pool on-any-deny",
     ),
     ("mission/002-window-actions", "actions: [Expiration]", "actions: [Drift]", "expiration-held is there"),
     (
@@ -208,7 +228,7 @@ const CAUSES: &[(&str, &str, &str, &str)] = &[
         "consolidateAfter: 1m",
         "nodes disrupted so far: 0 of pool cautious",
     ),
-    ("mission/003-drift-and-expiration", "expireAfter: 168h", "expireAfter: Never", "week is gone"),
+    ("mission/003-drift-and-expiration", "expireAfter: 168h", "expireAfter: 2h", "week is there"),
     (
         "mission/003-excluded",
         "*, annotations: {karpenter.sh/do-not-disrupt: \"true\"}}\n",
@@ -262,10 +282,16 @@ const CAUSES: &[(&str, &str, &str, &str)] = &[
         "evictions: at most 40",
     ),
     ("disruption/failing-pool", "shortage: [{zone: test-zone-a}]", "shortage: []", "events DisruptionFailed"),
+    (
+        "disruption/interruption",
+        "as: victim}",
+        "as: victim}\n    cause: Stopping",
+        "nodes of node.kubernetes.io/instance-type",
+    ),
     ("disruption/rebalance", "nodes: \"1\"", "nodes: \"2\"", "nodes disrupted now: at most 1"),
     ("disruption/repair", "nodes: \"1\"", "nodes: \"2\"", "nodes disrupted now: at most 1"),
     ("disruption/repair-breaker", "replicas: 5", "replicas: 10", "nodes disrupted so far: 0"),
-    ("disruption/static-drift", "nodes: 5}", "nodes: 8}", "nodeclaims: at most 5"),
+    ("disruption/static-drift", "nodes: 5}", "nodes: 8}", "nodeclaims: at most 6"),
     (
         "disruption/terminate-first",
         "TerminateFirstDrift: true",
