@@ -192,7 +192,6 @@ impl Disruption {
             | Input::Rebooted { .. } => {}
         }
     }
-
     /// The first lists are in: commands of an earlier process are taken up before anything is looked at.
     pub fn synced(&mut self, snapshot: &ClusterSnapshot) {
         self.commands = Command::resume(snapshot);

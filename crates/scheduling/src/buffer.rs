@@ -25,7 +25,7 @@ const MAX_PODS: u32 = 10_000;
 const PRIORITY: i32 = i32::MIN;
 
 /// A buffer whose pods are known.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedBuffer {
     pub replicas: u32,
     /// The name and generation of its PodTemplate, if it has one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kerf_model::cluster::{HostPort, Node, NodeClaim};
+use kerf_model::cluster::{HostPort, Node, NodeClaim, condition_kind};
 use kerf_model::label::{self, LabelRules};
 use kerf_model::quantity::{Notation, Quantity};
 use kerf_model::requirement::{Incompatible, Requirement, Requirements};
@@ -79,6 +79,7 @@ struct Facts<'a> {
     is_initialized: bool,
     is_incomplete: bool,
     is_leaving: bool,
+    has_lost_its_node: bool,
 }
 
 impl Hosts<'_> {
@@ -105,7 +106,15 @@ impl<'a> Survey<'_, 'a> {
             let (is_registered, is_initialized) = (is(label::REGISTERED), is(label::INITIALIZED));
             let is_leaving = is_leaving(self.cluster, node);
             let node = Some(node.as_ref());
-            let facts = Facts { node, claim, is_registered, is_initialized, is_incomplete, is_leaving };
+            let facts = Facts {
+                node,
+                claim,
+                is_registered,
+                is_initialized,
+                is_incomplete,
+                is_leaving,
+                has_lost_its_node: false,
+            };
             all.extend(
                 facts.node.map(|node| self.host(&facts, Host::Node(Arc::clone(node.name())), &mut classes, &mut known)),
             );
@@ -113,7 +122,9 @@ impl<'a> Survey<'_, 'a> {
         for claim in self.cluster.claims() {
             let has_node = self.cluster.nodes_of(claim).next().is_some();
             if !has_node && !claim_is_leaving(claim) {
-                let facts = Facts { claim: Some(claim.as_ref()), ..Facts::default() };
+                // Its node was here and went without its machine: nobody can run a pod there any more.
+                let has_lost_its_node = claim.status.conditions.is_true(condition_kind::REGISTERED);
+                let facts = Facts { claim: Some(claim.as_ref()), has_lost_its_node, ..Facts::default() };
                 all.push(self.host(&facts, Host::Claim(Arc::clone(claim.name())), &mut classes, &mut known));
             }
         }
@@ -163,7 +174,7 @@ impl<'a> Survey<'_, 'a> {
         ExistingHost {
             host,
             is_initialized: facts.is_initialized,
-            is_usable: !facts.is_leaving,
+            is_usable: !facts.is_leaving && !facts.has_lost_its_node,
             hostname,
             class,
             ports: pods.flat_map(|pod| pod.constraints.host_ports.iter().copied()).collect(),

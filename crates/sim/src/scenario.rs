@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use kerf_api::change::Features;
 use kerf_cloud::Catalogue;
+use kerf_model::cloud::InterruptionCause;
 use kerf_model::cluster::ObjectName;
 use serde_json::Value;
 
@@ -43,27 +44,52 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("launch-failures", include_str!("../../../scenarios/launch-failures.yaml")),
     ("registration-hook", include_str!("../../../scenarios/registration-hook.yaml")),
     ("restart", include_str!("../../../scenarios/restart.yaml")),
+    ("disruption/balanced", include_str!("../../../scenarios/disruption/balanced.yaml")),
     ("disruption/blocked", include_str!("../../../scenarios/disruption/blocked.yaml")),
+    ("disruption/blocked-for-now", include_str!("../../../scenarios/disruption/blocked-for-now.yaml")),
     ("disruption/budgets", include_str!("../../../scenarios/disruption/budgets.yaml")),
     ("disruption/churn", include_str!("../../../scenarios/disruption/churn.yaml")),
     ("disruption/drift-storm", include_str!("../../../scenarios/disruption/drift-storm.yaml")),
     ("disruption/empty-nodes", include_str!("../../../scenarios/disruption/empty-nodes.yaml")),
     ("disruption/failing-pool", include_str!("../../../scenarios/disruption/failing-pool.yaml")),
-    ("disruption/interruption", include_str!("../../../scenarios/disruption/interruption.yaml")),
     ("disruption/in-place-drift", include_str!("../../../scenarios/disruption/in-place-drift.yaml")),
+    ("disruption/interruption", include_str!("../../../scenarios/disruption/interruption.yaml")),
     ("disruption/legacy-repair", include_str!("../../../scenarios/disruption/legacy-repair.yaml")),
     ("disruption/rebalance", include_str!("../../../scenarios/disruption/rebalance.yaml")),
+    ("disruption/reboot", include_str!("../../../scenarios/disruption/reboot.yaml")),
     ("disruption/repair", include_str!("../../../scenarios/disruption/repair.yaml")),
+    ("disruption/repair-breaker", include_str!("../../../scenarios/disruption/repair-breaker.yaml")),
     ("disruption/spot-kept", include_str!("../../../scenarios/disruption/spot-kept.yaml")),
     ("disruption/spot-to-spot", include_str!("../../../scenarios/disruption/spot-to-spot.yaml")),
+    ("disruption/static-drift", include_str!("../../../scenarios/disruption/static-drift.yaml")),
+    ("disruption/terminate-first", include_str!("../../../scenarios/disruption/terminate-first.yaml")),
     ("disruption/three-into-one", include_str!("../../../scenarios/disruption/three-into-one.yaml")),
     ("disruption/waves", include_str!("../../../scenarios/disruption/waves.yaml")),
+    ("disruption/waves-halt", include_str!("../../../scenarios/disruption/waves-halt.yaml")),
     ("mission/000-drift-fields", include_str!("../../../scenarios/mission/000-drift-fields.yaml")),
     ("mission/001-upgrade", include_str!("../../../scenarios/mission/001-upgrade.yaml")),
     ("mission/002-toggles", include_str!("../../../scenarios/mission/002-toggles.yaml")),
+    ("mission/002-truth-table", include_str!("../../../scenarios/mission/002-truth-table.yaml")),
+    ("mission/002-window-actions", include_str!("../../../scenarios/mission/002-window-actions.yaml")),
     ("mission/002-windows", include_str!("../../../scenarios/mission/002-windows.yaml")),
-    ("mission/003-disruption-guide", include_str!("../../../scenarios/mission/003-disruption-guide.yaml")),
-    ("mission/004-deprovisioning", include_str!("../../../scenarios/mission/004-deprovisioning.yaml")),
+    ("mission/003-budgets", include_str!("../../../scenarios/mission/003-budgets.yaml")),
+    ("mission/003-consolidation-order", include_str!("../../../scenarios/mission/003-consolidation-order.yaml")),
+    ("mission/003-consolidation-policies", include_str!("../../../scenarios/mission/003-consolidation-policies.yaml")),
+    ("mission/003-drift-and-expiration", include_str!("../../../scenarios/mission/003-drift-and-expiration.yaml")),
+    ("mission/003-excluded", include_str!("../../../scenarios/mission/003-excluded.yaml")),
+    ("mission/003-interruption", include_str!("../../../scenarios/mission/003-interruption.yaml")),
+    ("mission/003-manual-deletion", include_str!("../../../scenarios/mission/003-manual-deletion.yaml")),
+    ("mission/003-spot-consolidation", include_str!("../../../scenarios/mission/003-spot-consolidation.yaml")),
+    (
+        "mission/003-termination-grace-period",
+        include_str!("../../../scenarios/mission/003-termination-grace-period.yaml"),
+    ),
+    ("mission/004-automated", include_str!("../../../scenarios/mission/004-automated.yaml")),
+    ("mission/004-delete-or-replace", include_str!("../../../scenarios/mission/004-delete-or-replace.yaml")),
+    ("mission/004-finalizer", include_str!("../../../scenarios/mission/004-finalizer.yaml")),
+    ("mission/004-node-deletion", include_str!("../../../scenarios/mission/004-node-deletion.yaml")),
+    ("mission/004-preferences", include_str!("../../../scenarios/mission/004-preferences.yaml")),
+    ("mission/004-provisioner-deletion", include_str!("../../../scenarios/mission/004-provisioner-deletion.yaml")),
 ];
 
 #[derive(Debug, Clone, PartialEq)]
@@ -131,8 +157,8 @@ enum Action {
         target: Reference,
         merge: Value,
     },
-    /// The cloud takes a node's machine back.
-    Interrupt(Reference),
+    /// The cloud takes a node's machine, and says why.
+    Interrupt(Reference, InterruptionCause),
     /// The cloud advises to leave the node, and takes nothing back.
     Recommend(Reference),
     /// The process dies, and comes back after this.
@@ -166,6 +192,7 @@ enum Which {
     Known(String),
     Oldest,
     Newest,
+    All,
 }
 
 impl Scenario {

@@ -8,6 +8,16 @@ fn a_second_pod_uses_what_was_launched_for_the_first() {
     check(&format!("{POOL} claim c1 pool=general cpu=2\n pod a cpu=1"), "claim c1: a");
 }
 
+/// Somebody took the finalizer off a node and deleted it. The machine runs on, and its claim with it: it counts against
+/// limits, and is no room for pods.
+#[test]
+fn a_claim_whose_node_was_deleted_without_its_machine_takes_no_pods() {
+    check(&format!("{POOL} claim c1 pool=general cpu=2 registered\n pod a cpu=1"), "new general [small large]: a");
+    let limited = "type small cpu=2 memory=2Gi\npool general limit:cpu=3\n";
+    let lost = format!("{limited} claim c1 pool=general cpu=2 registered\n pod a cpu=1");
+    assert!(show(&Fixture::read(&lost).solve()).starts_with("none a:"), "its machine counts");
+}
+
 #[test]
 fn a_claim_that_is_not_launched_yet_holds_its_pods_in_every_type_it_may_get() {
     let world = format!("{POOL} claim c1 pool=general require:type=small,large require:zone=a unlaunched\n");

@@ -413,6 +413,9 @@ impl<'t> Line<'t> {
         if self.has("rebooting") {
             conditions.push(condition("Rebooting", ConditionStatus::True));
         }
+        if self.has("registered") {
+            conditions.push(condition("Registered", ConditionStatus::True));
+        }
         let reported = |yes: bool| if yes { self.capacity() } else { ResourceList::new() };
         NodeClaim {
             meta,

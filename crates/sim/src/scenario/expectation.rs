@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
+use kerf_disruption::Verdict;
 use kerf_model::cluster::ObjectName;
+use serde_json::Value;
 
 use super::Which;
-use super::value::Amount;
+use super::value::{Amount, says};
 use crate::autoscaler::Ledger;
 use crate::store::{Kind, Object, Store};
 use crate::timeline::{Disruption, Timeline, clock_text, dollars};
@@ -17,6 +20,8 @@ pub struct Expectation {
     pub line: u64,
     pub when: When,
     pub(super) what: Subject,
+    /// What ends the time of [`When::Until`].
+    pub(super) until: Option<Subject>,
 }
 
 /// At which moments it must hold.
@@ -33,6 +38,11 @@ pub enum When {
         from: SignedDuration,
         to: Option<SignedDuration>,
     },
+    /// At every moment before something else holds, which must come by the end.
+    Until {
+        from: SignedDuration,
+        to: SignedDuration,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +55,17 @@ pub(super) enum Subject {
     Count {
         kind: Kind,
         amount: Amount,
+    },
+    /// Machines that the cloud runs, whether they are nodes or not.
+    Instances(Amount),
+    /// Objects that say what is asked for, among others.
+    Objects {
+        kind: Kind,
+        /// Only this one.
+        which: Option<Which>,
+        labels: BTreeMap<String, String>,
+        with: Value,
+        count: Amount,
     },
     Evictions(Amount),
     Gone(String),
@@ -63,11 +84,10 @@ pub(super) enum Subject {
         contains: String,
         count: Amount,
     },
-    /// Nodes disrupted by choice. Empty texts are any.
+    /// Nodes disrupted by choice.
     Disruptions {
-        pool: String,
-        reason: String,
-        ever: bool,
+        chosen: Chosen,
+        tally: Tally,
         amount: Amount,
     },
     NodesWith {
@@ -75,9 +95,56 @@ pub(super) enum Subject {
         version: String,
         count: Amount,
     },
+    /// Nodes that this was said of in the last round: that they go, or why they stay.
+    Verdicts {
+        is: String,
+        /// Of their claims.
+        labels: BTreeMap<String, String>,
+        count: Amount,
+    },
     /// In millionths of a dollar.
     Hourly(Amount),
     ClaimsMade(Amount),
+}
+
+/// Which disruptions are meant. Empty texts and `None` are any.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub pool: String,
+    pub reason: String,
+    pub decision: String,
+    pub together: Option<usize>,
+    pub into: Option<usize>,
+}
+
+/// Which of them are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tally {
+    Now,
+    Ever,
+    Early,
+}
+
+impl Chosen {
+    fn covers(&self, known: &Disruption, timeline: &Timeline) -> bool {
+        let is_any_or = |wanted: &str, known: &str| wanted.is_empty() || wanted == known;
+        let together = || timeline.disruptions().filter(|other| other.command == known.command).count();
+        is_any_or(&self.pool, &known.pool)
+            && is_any_or(&self.reason, &known.reason)
+            && is_any_or(&self.decision, &known.decision)
+            && self.into.is_none_or(|wanted| wanted == known.replacements.len())
+            && self.together.is_none_or(|wanted| wanted == together())
+    }
+}
+
+impl Tally {
+    fn covers(self, known: &Disruption) -> bool {
+        match self {
+            Self::Now => known.is_under_way,
+            Self::Ever => true,
+            Self::Early => known.is_early,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +179,8 @@ pub(super) struct Sight<'a> {
     pub store: &'a Store,
     pub ledger: &'a Ledger,
     pub timeline: &'a Timeline,
+    /// By the claim's name.
+    pub verdicts: &'a BTreeMap<Arc<str>, Verdict>,
     pub aliases: &'a BTreeMap<String, Known>,
 }
 
@@ -141,6 +210,24 @@ impl Subject {
                 counted(count, *amount)
             }
             Self::Count { kind, amount } => counted(sight.store.all(*kind).count(), *amount),
+            Self::Instances(amount) => counted(sight.ledger.instances(), *amount),
+            Self::Objects { kind, which, labels, with, count } => {
+                let is_meant = |object: &Object| match which {
+                    None => true,
+                    Some(Which::Named(name)) => object.name == *name,
+                    Some(Which::Known(alias)) => {
+                        sight.aliases.get(alias).is_some_and(|known| object.uid() == known.uid)
+                    }
+                    Some(Which::Oldest | Which::Newest | Which::All) => false,
+                };
+                let all = sight.store.all(*kind);
+                let found = all.filter(|object| {
+                    is_meant(object)
+                        && has_labels(object, labels)
+                        && (with.is_null() || says(Some(object.body()), with))
+                });
+                counted(found.count(), *count)
+            }
             Self::Evictions(amount) => counted(sight.ledger.evictions(), *amount),
             Self::Gone(alias) => {
                 let there = is_there(alias, sight);
@@ -154,7 +241,7 @@ impl Subject {
                 let name = match which {
                     Which::Named(name) => Some(name),
                     Which::Known(alias) => sight.aliases.get(alias).map(|known| &known.name),
-                    Which::Oldest | Which::Newest => None,
+                    Which::Oldest | Which::Newest | Which::All => None,
                 };
                 let object = name.and_then(|name| sight.store.get(*kind, name).ok());
                 let conditions = object.map(|object| object.list(&["status", "conditions"]));
@@ -176,12 +263,8 @@ impl Subject {
                 });
                 counted(events.count(), *count)
             }
-            Self::Disruptions { pool, reason, ever, amount } => {
-                let is_meant = |known: &&Disruption| {
-                    (pool.is_empty() || known.pool == *pool)
-                        && (reason.is_empty() || known.reason == *reason)
-                        && (*ever || known.is_under_way)
-                };
+            Self::Disruptions { chosen, tally, amount } => {
+                let is_meant = |known: &&Disruption| tally.covers(known) && chosen.covers(known, sight.timeline);
                 counted(sight.timeline.disruptions().filter(is_meant).count(), *amount)
             }
             Self::NodesWith { labels, version, count } => {
@@ -190,6 +273,15 @@ impl Subject {
                     has_labels(node, labels) && own.starts_with(version)
                 });
                 counted(nodes.count(), *count)
+            }
+            Self::Verdicts { is, labels, count } => {
+                let claims = sight.store.all(Kind::NodeClaim).filter(|claim| has_labels(claim, labels));
+                let said: Vec<&str> =
+                    claims.filter_map(|claim| sight.verdicts.get(&*claim.name.name).map(Verdict::label)).collect();
+                let found = said.iter().filter(|label| *label == is).count();
+                let Answer { holds, seen } = counted(found, *count);
+                let seen = if said.is_empty() { seen } else { format!("{seen} of {}", said.join(", ")) };
+                Answer { holds, seen }
             }
             Self::Hourly(amount) => {
                 let hourly = sight.ledger.hourly().micros();
@@ -239,6 +331,23 @@ impl fmt::Display for Subject {
                 Ok(())
             }
             Self::Count { kind, amount } => write!(f, "{}: {amount}", kind.facts().plural),
+            Self::Instances(amount) => write!(f, "instances: {amount}"),
+            Self::Objects { kind, which, labels, with, count } => {
+                write!(f, "{}", kind.facts().plural)?;
+                match which {
+                    Some(Which::Named(name)) => write!(f, " named {}", name.name)?,
+                    Some(Which::Known(alias)) => write!(f, " known as {alias}")?,
+                    Some(Which::Oldest | Which::Newest | Which::All) | None => {}
+                }
+                let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                if !labels.is_empty() {
+                    write!(f, " of {}", labels.join(","))?;
+                }
+                if !with.is_null() {
+                    write!(f, " with {with}")?;
+                }
+                write!(f, ": {count}")
+            }
             Self::Evictions(amount) => write!(f, "evictions: {amount}"),
             Self::Gone(alias) => write!(f, "{alias} is gone"),
             Self::There(alias) => write!(f, "{alias} is there"),
@@ -248,6 +357,7 @@ impl fmt::Display for Subject {
                     Which::Known(alias) => alias,
                     Which::Oldest => "oldest",
                     Which::Newest => "newest",
+                    Which::All => "all",
                 };
                 write!(f, "{}/{name}: {type_} is {status}", kind.facts().kind)?;
                 if reason.is_empty() { Ok(()) } else { write!(f, " because {reason}") }
@@ -261,10 +371,24 @@ impl fmt::Display for Subject {
                 }
                 Ok(())
             }
-            Self::Disruptions { pool, reason, ever, amount } => {
-                write!(f, "nodes disrupted {}: {amount}", if *ever { "so far" } else { "now" })?;
-                for (word, text) in [("of pool", pool), ("because", reason)] {
-                    if !text.is_empty() {
+            Self::Disruptions { chosen, tally, amount } => {
+                let tally = match tally {
+                    Tally::Now => "now",
+                    Tally::Ever => "so far",
+                    Tally::Early => "before their replacements were ready",
+                };
+                write!(f, "nodes disrupted {tally}: {amount}")?;
+                let Chosen { pool, reason, decision, together, into } = chosen;
+                let [together, into] = [together, into].map(|count| count.map(|count| count.to_string()));
+                let parts = [
+                    ("of pool", Some(pool)),
+                    ("because", Some(reason)),
+                    ("by", Some(decision)),
+                    ("together", together.as_ref()),
+                    ("into", into.as_ref()),
+                ];
+                for (word, text) in parts {
+                    if let Some(text) = text.filter(|text| !text.is_empty()) {
                         write!(f, " {word} {text}")?;
                     }
                 }
@@ -273,6 +397,11 @@ impl fmt::Display for Subject {
             Self::NodesWith { labels, version, count } => {
                 let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 write!(f, "nodes with {}{version}: {count}", labels.join(","))
+            }
+            Self::Verdicts { is, labels, count } => {
+                write!(f, "verdicts {is}: {count}")?;
+                let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                if labels.is_empty() { Ok(()) } else { write!(f, " of {}", labels.join(",")) }
             }
             Self::Hourly(amount) => write!(f, "millionths of a dollar per hour: {amount}"),
             Self::ClaimsMade(amount) => write!(f, "claims made: {amount}"),
@@ -287,6 +416,9 @@ impl fmt::Display for When {
             Self::Within { to, .. } => write!(f, "by {}", clock_text(*to)),
             Self::Always { from, to: Some(to) } => write!(f, "from {} to {}", clock_text(*from), clock_text(*to)),
             Self::Always { from, to: None } => write!(f, "from {} on", clock_text(*from)),
+            Self::Until { from, to } => {
+                write!(f, "from {}, to {} at most", clock_text(*from), clock_text(*to))
+            }
         }
     }
 }
@@ -334,18 +466,27 @@ impl Pending {
         }
         let (from, to) = match self.expectation.when {
             When::At(at) => (at, at),
-            When::Within { from, to } => (from, to),
+            When::Within { from, to } | When::Until { from, to } => (from, to),
             When::Always { from, to } => (from, to.unwrap_or(SignedDuration::MAX)),
         };
         if elapsed < from || elapsed > to {
             return;
         }
+        let end = self.expectation.until.as_ref().map(|until| until.ask(sight));
+        if end.as_ref().is_some_and(|end| end.holds) {
+            self.outlook = Some(Outlook::Met);
+            self.settled = Some(elapsed);
+            return;
+        }
         let answer = self.expectation.what.ask(sight);
-        self.seen = answer.seen;
+        self.seen = match end {
+            Some(end) => format!("{}, with {} where it is to end", answer.seen, end.seen),
+            None => answer.seen,
+        };
         let verdict = match (self.expectation.when, answer.holds) {
             (When::At(_) | When::Within { .. }, true) => Some(Outlook::Met),
-            (When::At(_) | When::Always { .. }, false) => Some(Outlook::Failed),
-            (When::Within { .. }, false) => (elapsed >= to).then_some(Outlook::Failed),
+            (When::At(_) | When::Always { .. } | When::Until { .. }, false) => Some(Outlook::Failed),
+            (When::Within { .. }, false) | (When::Until { .. }, true) => (elapsed >= to).then_some(Outlook::Failed),
             (When::Always { .. }, true) => (elapsed >= to).then_some(Outlook::Met),
         };
         if verdict.is_some() {
@@ -358,7 +499,7 @@ impl Pending {
     pub fn moments(&self) -> impl Iterator<Item = SignedDuration> {
         let (from, to) = match self.expectation.when {
             When::At(at) => (at, None),
-            When::Within { from, to } => (from, Some(to)),
+            When::Within { from, to } | When::Until { from, to } => (from, Some(to)),
             When::Always { from, to } => (from, to),
         };
         std::iter::once(from).chain(to)
@@ -367,12 +508,15 @@ impl Pending {
     pub fn finding(&self, end: SignedDuration) -> Finding {
         let open = match self.expectation.when {
             When::Always { from, to: None } if from <= end => Outlook::Met,
-            When::At(_) | When::Within { .. } | When::Always { .. } => Outlook::NotReached,
+            When::At(_) | When::Within { .. } | When::Always { .. } | When::Until { .. } => Outlook::NotReached,
         };
         Finding {
             line: self.expectation.line,
             when: self.expectation.when.to_string(),
-            expected: self.expectation.what.to_string(),
+            expected: match &self.expectation.until {
+                Some(until) => format!("{} (until {until})", self.expectation.what),
+                None => self.expectation.what.to_string(),
+            },
             seen: self.seen.clone(),
             settled_secs: self.settled.map(|at| at.as_secs()),
             outlook: self.outlook.unwrap_or(open),

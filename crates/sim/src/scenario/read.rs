@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use kerf_api::change::Features;
+use kerf_model::cloud::InterruptionCause;
 use kerf_model::cluster::ObjectName;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::expectation::{Expectation, PodState, Subject, When};
+use super::expectation::{Chosen, Expectation, PodState, Subject, Tally, When};
 use super::settings::SettingsText;
 use super::value::{Amount, Dollars, Elapsed};
 use super::{Action, CatalogueName, Manifest, Reference, Scenario, TimedAction, Which};
@@ -70,11 +71,35 @@ struct StepText {
     scale: Option<ScaleText>,
     patch: Option<PatchText>,
     interrupt: Option<ReferenceText>,
+    /// Why the cloud interrupts.
+    cause: Option<CauseText>,
     recommend: Option<ReferenceText>,
     restart: Option<Elapsed>,
     shortage: Option<Vec<ShortageText>>,
     set_condition: Option<SetConditionText>,
     expect: Option<ExpectText>,
+    /// What ends the time in which `expect` must hold; it must come.
+    until: Option<ExpectText>,
+}
+
+/// What the cloud has to say about a machine before it goes.
+#[derive(Deserialize, Clone, Copy)]
+enum CauseText {
+    SpotReclaimed,
+    Maintenance,
+    Stopping,
+    Terminating,
+}
+
+impl From<CauseText> for InterruptionCause {
+    fn from(text: CauseText) -> Self {
+        match text {
+            CauseText::SpotReclaimed => Self::SpotReclaimed,
+            CauseText::Maintenance => Self::Maintenance,
+            CauseText::Stopping => Self::Stopping,
+            CauseText::Terminating => Self::Terminating,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -96,6 +121,7 @@ struct ReferenceText {
 enum PickText {
     Oldest,
     Newest,
+    All,
 }
 
 #[derive(Deserialize)]
@@ -157,10 +183,35 @@ struct DisruptionsText {
     pool: String,
     #[serde(default)]
     reason: String,
+    /// `delete`, `replace`, `terminate-first` or `reboot`.
+    #[serde(default)]
+    decision: String,
+    /// How many nodes go with it by the same command, itself included.
+    together: Option<usize>,
+    /// How many come in their place.
+    into: Option<usize>,
     /// At this moment.
     now: Option<Amount>,
     /// Since the start.
     ever: Option<Amount>,
+    /// Since the start, those that went before all that come in their place could take pods.
+    early: Option<Amount>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ObjectsText {
+    kind: String,
+    name: Option<String>,
+    namespace: Option<String>,
+    known: Option<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    /// What they say: every field of it, and every element of its lists, among others. `null` is what they do not say.
+    #[serde(default)]
+    with: Value,
+    #[serde(default = "some")]
+    count: Amount,
 }
 
 #[derive(Deserialize)]
@@ -176,10 +227,23 @@ struct NodesText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct VerdictsText {
+    /// The label of a reason for staying, or of a verdict.
+    is: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default = "some")]
+    count: Amount,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct ExpectText {
     pods: Option<PodsText>,
     nodes: Option<Amount>,
     claims: Option<Amount>,
+    instances: Option<Amount>,
+    objects: Option<ObjectsText>,
     evictions: Option<Amount>,
     gone: Option<String>,
     there: Option<String>,
@@ -187,6 +251,7 @@ struct ExpectText {
     events: Option<EventsText>,
     disruptions: Option<DisruptionsText>,
     nodes_with: Option<NodesText>,
+    verdicts: Option<VerdictsText>,
     hourly: Option<Dollars>,
     claims_made: Option<Amount>,
 }
@@ -263,8 +328,9 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
             return Err(at_line("is later than the duration of the scenario".to_owned()));
         }
         if step.expect.is_some() {
-            let expectations = expectations(step, line, before).map_err(at_line)?;
-            if let Some(unknown) = expectations.iter().find_map(|one| unnamed(&one.what, &aliases)) {
+            let expectations = expectations(step, line, before, scenario.duration).map_err(at_line)?;
+            let asked = expectations.iter().flat_map(|one| std::iter::once(&one.what).chain(&one.until));
+            if let Some(unknown) = asked.into_iter().find_map(|one| unnamed(one, &aliases)) {
                 return Err(at_line(format!("nothing before it is named {unknown:?} (`as: {unknown}`)")));
             }
             scenario.expectations.extend(expectations);
@@ -306,7 +372,7 @@ fn actions(step: StepText) -> Read<Vec<Action>> {
         actions.push(Action::Apply(objects.into_iter().map(manifest).collect::<Read<Vec<_>>>()?));
     }
     if let Some(target) = step.delete {
-        actions.push(Action::Delete(reference(target)?));
+        actions.push(Action::Delete(any_reference(target)?));
     }
     if let Some(scale) = step.scale {
         let kind = kind(&scale.kind)?;
@@ -319,8 +385,13 @@ fn actions(step: StepText) -> Read<Vec<Action>> {
     if let Some(patch) = step.patch {
         actions.push(Action::Patch { target: reference(patch.target)?, merge: patch.merge });
     }
-    if let Some(target) = step.interrupt {
-        actions.push(Action::Interrupt(node_reference(target, "interrupt")?));
+    match (step.interrupt, step.cause) {
+        (Some(target), cause) => {
+            let cause = cause.map_or(InterruptionCause::SpotReclaimed, InterruptionCause::from);
+            actions.push(Action::Interrupt(node_reference(target, "interrupt")?, cause));
+        }
+        (None, Some(_)) => return Err("cause is of an interrupt".to_owned()),
+        (None, None) => {}
     }
     if let Some(target) = step.recommend {
         actions.push(Action::Recommend(node_reference(target, "recommend")?));
@@ -355,7 +426,7 @@ impl TimedAction {
         match &self.action {
             Action::Delete(target)
             | Action::Patch { target, .. }
-            | Action::Interrupt(target)
+            | Action::Interrupt(target, _)
             | Action::Recommend(target)
             | Action::SetCondition { target, .. } => target.alias.as_deref(),
             Action::Apply(_) | Action::Scale { .. } | Action::Restart(_) | Action::Shortage(_) => None,
@@ -363,13 +434,19 @@ impl TimedAction {
     }
 }
 
-fn expectations(mut step: StepText, line: u64, before: SignedDuration) -> Read<Vec<Expectation>> {
+fn expectations(mut step: StepText, line: u64, before: SignedDuration, end: SignedDuration) -> Read<Vec<Expectation>> {
     let expect = step.expect.take();
-    let when = match (step.at, step.by, step.from, step.to) {
-        (Some(at), None, None, None) => When::At(at.0),
-        (None, Some(by), None, None) => When::Within { from: before, to: by.0 },
-        (None, None, Some(from), to) => When::Always { from: from.0, to: to.map(|to| to.0) },
-        _ => return Err("expect needs `at`, `by`, or `from` with an optional `to`".to_owned()),
+    let until = step.until.take().map(subjects).transpose()?;
+    let mut until = until.unwrap_or_default();
+    let (until, others) = (until.pop(), until.len());
+    let when = match (step.at, step.by, step.from, step.to, &until) {
+        (Some(at), None, None, None, None) => When::At(at.0),
+        (None, Some(by), None, None, None) => When::Within { from: before, to: by.0 },
+        (None, None, Some(from), to, None) => When::Always { from: from.0, to: to.map(|to| to.0) },
+        (None, None, Some(from), to, Some(_)) if others == 0 => {
+            When::Until { from: from.0, to: to.map_or(end, |to| to.0) }
+        }
+        _ => return Err("expect needs `at`, `by`, or `from` with an optional `to` and one `until`".to_owned()),
     };
     if !actions(step)?.is_empty() {
         return Err(ONE_OF.to_owned());
@@ -378,7 +455,7 @@ fn expectations(mut step: StepText, line: u64, before: SignedDuration) -> Read<V
     if what.is_empty() {
         return Err("expect is empty".to_owned());
     }
-    Ok(what.into_iter().map(|what| Expectation { line, when, what }).collect())
+    Ok(what.into_iter().map(|what| Expectation { line, when, what, until: until.clone() }).collect())
 }
 
 fn subjects(expect: ExpectText) -> Read<Vec<Subject>> {
@@ -395,6 +472,18 @@ fn subjects(expect: ExpectText) -> Read<Vec<Subject>> {
     }
     let counts = [(Kind::Node, expect.nodes), (Kind::NodeClaim, expect.claims)];
     subjects.extend(counts.into_iter().filter_map(|(kind, amount)| Some(Subject::Count { kind, amount: amount? })));
+    subjects.extend(expect.instances.map(Subject::Instances));
+    if let Some(objects) = expect.objects {
+        let kind = kind(&objects.kind)?;
+        let which = match (objects.name, objects.known) {
+            (Some(name), None) => Some(Which::Named(object_name(kind, name, objects.namespace))),
+            (None, Some(alias)) => Some(Which::Known(alias)),
+            (None, None) => None,
+            (Some(_), Some(_)) => return Err("objects has `name` or `known`, not both".to_owned()),
+        };
+        let ObjectsText { labels, with, count, .. } = objects;
+        subjects.push(Subject::Objects { kind, which, labels, with, count });
+    }
     subjects.extend(expect.evictions.map(Subject::Evictions));
     subjects.extend(expect.gone.map(Subject::Gone));
     subjects.extend(expect.there.map(Subject::There));
@@ -411,17 +500,21 @@ fn subjects(expect: ExpectText) -> Read<Vec<Subject>> {
     if let Some(EventsText { reason, about, contains, count }) = expect.events {
         subjects.push(Subject::Events { reason, about, contains, count });
     }
-    if let Some(DisruptionsText { pool, reason, now, ever }) = expect.disruptions {
-        let [of_now, of_ever] = [(false, now), (true, ever)].map(|(ever, amount)| {
-            amount.map(|amount| Subject::Disruptions { pool: pool.clone(), reason: reason.clone(), ever, amount })
-        });
-        if of_now.is_none() && of_ever.is_none() {
-            return Err("expect.disruptions needs now or ever".to_owned());
+    if let Some(DisruptionsText { pool, reason, decision, together, into, now, ever, early }) = expect.disruptions {
+        let chosen = Chosen { pool, reason, decision, together, into };
+        let tallies = [(Tally::Now, now), (Tally::Ever, ever), (Tally::Early, early)];
+        if tallies.iter().all(|(_, amount)| amount.is_none()) {
+            return Err("expect.disruptions needs now, ever or early".to_owned());
         }
-        subjects.extend(of_now.into_iter().chain(of_ever));
+        for (tally, amount) in tallies {
+            subjects.extend(amount.map(|amount| Subject::Disruptions { chosen: chosen.clone(), tally, amount }));
+        }
     }
     if let Some(NodesText { labels, version, count }) = expect.nodes_with {
         subjects.push(Subject::NodesWith { labels, version, count });
+    }
+    if let Some(VerdictsText { is, labels, count }) = expect.verdicts {
+        subjects.push(Subject::Verdicts { is, labels, count });
     }
     subjects.extend(expect.hourly.map(|dollars| Subject::Hourly(dollars.0)));
     subjects.extend(expect.claims_made.map(Subject::ClaimsMade));
@@ -430,16 +523,20 @@ fn subjects(expect: ExpectText) -> Read<Vec<Subject>> {
 
 fn unnamed(subject: &Subject, known: &[String]) -> Option<String> {
     match subject {
-        Subject::Gone(alias) | Subject::There(alias) | Subject::Condition { which: Which::Known(alias), .. } => {
-            (!known.contains(alias)).then(|| alias.clone())
-        }
+        Subject::Gone(alias)
+        | Subject::There(alias)
+        | Subject::Condition { which: Which::Known(alias), .. }
+        | Subject::Objects { which: Some(Which::Known(alias)), .. } => (!known.contains(alias)).then(|| alias.clone()),
         Subject::Pods { .. }
         | Subject::Count { .. }
+        | Subject::Instances(_)
+        | Subject::Objects { .. }
         | Subject::Evictions(_)
         | Subject::Condition { .. }
         | Subject::Events { .. }
         | Subject::Disruptions { .. }
         | Subject::NodesWith { .. }
+        | Subject::Verdicts { .. }
         | Subject::Hourly(_)
         | Subject::ClaimsMade(_) => None,
     }
@@ -459,12 +556,23 @@ fn manifest(object: Spanned<Value>) -> Read<Manifest> {
     Ok(Manifest { line, kind, body: object.value })
 }
 
+/// One object.
 fn reference(text: ReferenceText) -> Read<Reference> {
+    let target = any_reference(text)?;
+    match target.which {
+        Which::All => Err("`pick: all` is only for delete".to_owned()),
+        Which::Named(_) | Which::Known(_) | Which::Oldest | Which::Newest => Ok(target),
+    }
+}
+
+/// One object, or many.
+fn any_reference(text: ReferenceText) -> Read<Reference> {
     let kind = kind(&text.kind)?;
     let which = match (text.name, text.pick, text.known) {
         (Some(name), None, None) => Which::Named(object_name(kind, name, text.namespace)),
         (None, Some(PickText::Oldest), None) => Which::Oldest,
         (None, Some(PickText::Newest), None) => Which::Newest,
+        (None, Some(PickText::All), None) if text.alias.is_none() => Which::All,
         (None, None, Some(alias)) => Which::Known(alias),
         _ => return Err("needs either `name` or `pick: oldest|newest`".to_owned()),
     };

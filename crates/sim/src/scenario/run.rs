@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::expectation::{Finding, Known, Pending, Sight, has_labels};
 use super::{Action, Manifest, Reference, Scenario, TimedAction, Which};
 use crate::autoscaler::{Autoscaler, CloudPace, Ledger};
+use crate::faults::Faults;
 use crate::store::{ApiError, DeleteOptions, Kind, Object, Part, Patch, Store};
 use crate::timeline::{Entry, Timeline, Tone, clock_text};
 use crate::world::{Condition, Pace, StepError, World, change_status, set_condition};
@@ -78,13 +79,24 @@ pub enum RunError {
 impl Run {
     /// The cluster of the scenario with its first objects applied, at the moment before anything happens.
     pub fn new(scenario: &Scenario, seed: u64, duration: SignedDuration) -> Result<Self, RunError> {
+        Self::with_faults(scenario, seed, duration, Faults::none())
+    }
+
+    /// With faults that the scenario does not know of: to see that its expectations notice.
+    pub fn with_faults(
+        scenario: &Scenario,
+        seed: u64,
+        duration: SignedDuration,
+        faults: Faults,
+    ) -> Result<Self, RunError> {
         let admission =
             Admission::new(&kerf_api::crds(None)).map_err(|error| RunError::Definitions(Box::new(error)))?;
         let start: Timestamp = START.parse().expect("the constant is a timestamp");
         let mut world = World::new(Arc::new(admission), seed, Pace::default(), start);
         let autoscaler = Autoscaler::new(scenario.catalogue.load().types().clone(), CloudPace::default())
             .with_settings(scenario.settings.settings())
-            .with_features(scenario.features);
+            .with_features(scenario.features)
+            .with_faults(faults);
         let ledger = autoscaler.ledger();
         let autoscaler = Rc::new(RefCell::new(autoscaler));
         world.add(Rc::clone(&autoscaler));
@@ -139,8 +151,14 @@ impl Run {
             self.step(now)?;
             entries.extend(self.timeline.look(self.world.store(), now));
         }
-        let sight =
-            Sight { store: self.world.store(), ledger: &self.ledger, timeline: &self.timeline, aliases: &self.aliases };
+        let autoscaler = self.autoscaler.borrow();
+        let sight = Sight {
+            store: self.world.store(),
+            ledger: &self.ledger,
+            timeline: &self.timeline,
+            verdicts: autoscaler.engine().node_verdicts(),
+            aliases: &self.aliases,
+        };
         for expectation in &mut self.expectations {
             expectation.look(&sight, elapsed);
         }
@@ -205,7 +223,7 @@ impl Run {
     /// Does it, and says what was done.
     fn perform(&mut self, timed: &TimedAction, now: Timestamp) -> Result<String, RunError> {
         let file = self.file.clone();
-        let refused = |cause| RunError::Refused { file, line: timed.line, cause: Box::new(cause) };
+        let refused = |cause| RunError::Refused { file: file.clone(), line: timed.line, cause: Box::new(cause) };
         match &timed.action {
             Action::Apply(objects) => {
                 for object in objects {
@@ -215,9 +233,18 @@ impl Run {
                 Ok(format!("applied {}", names.join(", ")))
             }
             Action::Delete(target) => {
-                let name = self.find(target, timed.line)?;
-                self.world.store_mut().delete(target.kind, &name, &DeleteOptions::default(), now).map_err(refused)?;
-                Ok(format!("deleted {}/{}", target.kind.facts().kind, name.name))
+                let names = match target.which {
+                    Which::All => self.find_all(target, timed.line)?,
+                    Which::Named(_) | Which::Known(_) | Which::Oldest | Which::Newest => {
+                        vec![self.find(target, timed.line)?]
+                    }
+                };
+                let store = self.world.store_mut();
+                for name in &names {
+                    store.delete(target.kind, name, &DeleteOptions::default(), now).map_err(&refused)?;
+                }
+                let names: Vec<&str> = names.iter().map(|name| &*name.name).collect();
+                Ok(format!("deleted {}/{}", target.kind.facts().kind, names.join(", ")))
             }
             Action::Scale { kind, name, replicas } => {
                 let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
@@ -230,12 +257,12 @@ impl Run {
                 self.world.store_mut().patch(target.kind, &name, Part::Main, &patch).map_err(refused)?;
                 Ok(format!("patched {}/{}", target.kind.facts().kind, name.name))
             }
-            Action::Interrupt(target) => {
+            Action::Interrupt(target, cause) => {
                 let name = self.find(target, timed.line)?;
                 let node = self.world.store().get(Kind::Node, &name).map_err(refused)?;
                 let id = node.text(&["spec", "providerID"]).unwrap_or_default().to_owned();
-                self.autoscaler.borrow_mut().cloud_mut().interrupt(&id, InterruptionCause::SpotReclaimed, now);
-                Ok(format!("the cloud will take {} back in two minutes", name.name))
+                self.autoscaler.borrow_mut().cloud_mut().interrupt(&id, *cause, now);
+                Ok(format!("the cloud {} {} in two minutes", will(*cause), name.name))
             }
             Action::Recommend(target) => {
                 let name = self.find(target, timed.line)?;
@@ -278,6 +305,17 @@ impl Run {
         done.map(|_| ()).map_err(refused)
     }
 
+    /// All that are there and stay, at least one.
+    fn find_all(&self, target: &Reference, line: u64) -> Result<Vec<ObjectName>, RunError> {
+        let all = self.world.store().all(target.kind);
+        let staying = all.filter(|object| !object.is_deleting() && has_labels(object, &target.labels));
+        let names: Vec<ObjectName> = staying.map(|object| object.name.clone()).collect();
+        match names.is_empty() {
+            true => Err(RunError::NothingToPick { file: self.file.clone(), line, kind: target.kind }),
+            false => Ok(names),
+        }
+    }
+
     fn find(&mut self, target: &Reference, line: u64) -> Result<ObjectName, RunError> {
         let found = pick(self.world.store(), target, &self.aliases);
         let Some((name, uid)) = found else {
@@ -287,7 +325,7 @@ impl Run {
                     line,
                     cause: Box::new(ApiError::NotFound { kind: target.kind, name: name.clone() }),
                 },
-                Which::Oldest | Which::Newest | Which::Known(_) => {
+                Which::Oldest | Which::Newest | Which::All | Which::Known(_) => {
                     RunError::NothingToPick { file: self.file.clone(), line, kind: target.kind }
                 }
             });
@@ -296,6 +334,17 @@ impl Run {
             self.aliases.insert(alias.clone(), Known { kind: target.kind, name: name.clone(), uid });
         }
         Ok(name)
+    }
+}
+
+/// What the cloud is about to do with a machine.
+fn will(cause: InterruptionCause) -> &'static str {
+    match cause {
+        InterruptionCause::SpotReclaimed => "will take back",
+        InterruptionCause::RebalanceRecommended => "advises to leave",
+        InterruptionCause::Maintenance => "will maintain the host of",
+        InterruptionCause::Stopping => "will stop",
+        InterruptionCause::Terminating => "will end",
     }
 }
 
@@ -311,6 +360,8 @@ fn pick(store: &Store, target: &Reference, aliases: &BTreeMap<String, Known>) ->
         Which::Known(alias) => aliases.get(alias).and_then(|known| store.get(target.kind, &known.name).ok()),
         Which::Oldest => staying().min_by_key(by_age),
         Which::Newest => staying().max_by_key(by_age),
+        // One is as good as another.
+        Which::All => staying().next(),
     };
     found.map(|object| (object.name.clone(), object.uid().to_owned()))
 }

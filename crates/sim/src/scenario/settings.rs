@@ -87,19 +87,21 @@ impl SettingsText {
     }
 }
 
-/// A node that is not ready for ten minutes, or says that it is sick for half a minute, is replaced.
+/// A node that is not ready for ten minutes, or says that it is sick for half a minute, is replaced. One that says that
+/// it is stuck for half a minute is rebooted.
 fn repair_policies() -> Vec<RepairPolicy> {
-    let policy = |condition: &str, status, reason: Option<&str>, toleration| RepairPolicy {
+    let policy = |condition: &str, status, reason: Option<&str>, toleration, action| RepairPolicy {
         condition: condition.into(),
         status,
         reason: reason.map(Into::into),
         toleration,
         termination_grace_period: Some(SignedDuration::ZERO),
         priority: 0,
-        action: RepairAction::ReplaceNode,
+        action,
     };
     vec![
-        policy("Ready", ConditionStatus::False, None, SignedDuration::from_mins(10)),
-        policy("Sick", ConditionStatus::True, Some(".*"), SignedDuration::from_secs(30)),
+        policy("Ready", ConditionStatus::False, None, SignedDuration::from_mins(10), RepairAction::ReplaceNode),
+        policy("Sick", ConditionStatus::True, Some(".*"), SignedDuration::from_secs(30), RepairAction::ReplaceNode),
+        policy("Stuck", ConditionStatus::True, Some(".*"), SignedDuration::from_secs(30), RepairAction::RebootNode),
     ]
 }

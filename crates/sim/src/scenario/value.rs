@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use kerf_model::duration::GoDuration;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 const SECONDS_PER_DAY: i64 = 24 * 3600;
 
@@ -127,8 +128,28 @@ impl Visitor<'_> for AmountVisitor {
     }
 }
 
+/// Whether all that is wanted is there: every field of an object, and every element of a list, among others. `null` is
+/// wanted of what is not there.
+pub(super) fn says(known: Option<&Value>, wanted: &Value) -> bool {
+    match wanted {
+        Value::Null => known.is_none_or(Value::is_null),
+        Value::Object(fields) => {
+            known.is_some_and(Value::is_object)
+                && fields.iter().all(|(name, wanted)| says(known.and_then(|known| known.get(name)), wanted))
+        }
+        Value::Array(elements) => {
+            let known = known.and_then(Value::as_array);
+            let has = |wanted| known.is_some_and(|known| known.iter().any(|known| says(Some(known), wanted)));
+            elements.iter().all(has)
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => known == Some(wanted),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -138,6 +159,17 @@ mod tests {
         for bad in ["", "d", "-1h", "5", "1d2", "1 day", "9999d", "99999999999d"] {
             assert_eq!(parse_duration(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn an_object_says_what_is_among_its_fields_and_elements() {
+        let node = json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b"}]}});
+        let asked = |wanted: Value| says(Some(&node), &wanted);
+        assert!(asked(json!({"spec": {"taints": [{"key": "a"}]}})));
+        assert!(asked(json!({"metadata": null, "spec": {"unschedulable": null}})));
+        assert!(!asked(json!({"spec": {"taints": [{"key": "c"}]}})));
+        assert!(!asked(json!({"spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}})));
+        assert!(!asked(json!({"spec": null})) && !asked(json!({"metadata": {}})));
     }
 
     #[test]

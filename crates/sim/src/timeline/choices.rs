@@ -1,7 +1,9 @@
 //! Nodes that are disrupted by choice: why, what comes in their place, and what it saves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use kerf_engine::commands::Record;
 use kerf_model::label::{self, annotation};
 use kerf_model::price::Price;
 
@@ -15,8 +17,17 @@ pub struct Disruption {
     pub pool: String,
     /// As budgets name it.
     pub reason: String,
+    /// Those that were chosen together have the same.
+    pub command: String,
+    /// As metrics name it.
+    pub decision: String,
+    /// Names of the claims that come in their place.
+    pub replacements: Vec<Arc<str>>,
     /// From the choice until it is gone or stays after all.
     pub is_under_way: bool,
+    /// It went before all its replacements could take pods.
+    pub is_early: bool,
+    is_going: bool,
     /// In millionths of a dollar per hour.
     price: i64,
 }
@@ -27,6 +38,8 @@ pub(super) struct Choices {
     chosen: BTreeMap<String, Disruption>,
     /// What came instead, and for which claims; by the uid of the replacement.
     replacements: BTreeMap<String, Replacement>,
+    /// Names of claims that are initialised.
+    ready: BTreeSet<String>,
     saved: i64,
 }
 
@@ -52,6 +65,9 @@ impl Choices {
             let candidates = candidates.split(',').map(str::to_owned).collect();
             self.replacements.entry(claim.uid().to_owned()).or_insert(Replacement { price, candidates });
         }
+        if condition(claim, "Initialized").is_some() {
+            self.ready.insert(claim.name.name.to_string());
+        }
         let Some((reason, _)) = condition(claim, "DisruptionReason") else {
             if let Some(known) = self.chosen.get_mut(claim.uid()) {
                 known.is_under_way = false;
@@ -61,11 +77,26 @@ impl Choices {
         if let Some(known) = self.chosen.get_mut(claim.uid()) {
             // As budgets count: a node whose instance is going is behind us.
             known.is_under_way = condition(claim, "InstanceTerminating").is_none();
+            known.take(claim);
+            if claim.is_deleting() && !std::mem::replace(&mut known.is_going, true) {
+                known.is_early = !known.replacements.iter().all(|name| self.ready.contains(&**name));
+            }
             return None;
         }
         let pool = claim.text(&["metadata", "labels", label::NODEPOOL]).unwrap_or_default().to_owned();
         let price = price.unwrap_or(0);
-        let disruption = Disruption { pool, reason: reason.to_owned(), is_under_way: true, price };
+        let mut disruption = Disruption {
+            pool,
+            reason: reason.to_owned(),
+            command: String::new(),
+            decision: String::new(),
+            replacements: Vec::new(),
+            is_under_way: true,
+            is_early: false,
+            is_going: false,
+            price,
+        };
+        disruption.take(claim);
         self.chosen.insert(claim.uid().to_owned(), disruption);
         Some((text(claim, reason), Tone::Leaving))
     }
@@ -86,6 +117,20 @@ impl Choices {
     }
 }
 
+impl Disruption {
+    /// What the command says that the claim stands under. It may be another one than before.
+    fn take(&mut self, claim: &Object) {
+        let Some(record) = record(claim) else { return };
+        self.command = record.id.to_string();
+        self.decision = record.decision.metric().to_owned();
+        self.replacements = record.replacements;
+    }
+}
+
+fn record(claim: &Object) -> Option<Record> {
+    claim.text(&["metadata", "annotations", annotation::COMMAND])?.parse().ok()
+}
+
 fn text(claim: &Object, reason: &str) -> String {
     let why = match reason {
         "Empty" => "is empty".to_owned(),
@@ -100,12 +145,10 @@ fn text(claim: &Object, reason: &str) -> String {
         },
         other => format!("is disrupted ({other})"),
     };
-    let command = claim.text(&["metadata", "annotations", annotation::COMMAND]).unwrap_or_default();
-    let replacements = command.split(' ').find_map(|word| word.strip_prefix("replacements="));
-    match replacements.map(|names| names.split(',').count()) {
-        None => format!("{why}: it goes"),
-        Some(1) => format!("{why}: it goes once its replacement is ready"),
-        Some(count) => format!("{why}: it goes once {} are ready", several(&count.to_string(), "replacement")),
+    match record(claim).map_or(0, |record| record.replacements.len()) {
+        0 => format!("{why}: it goes"),
+        1 => format!("{why}: it goes once its replacement is ready"),
+        count => format!("{why}: it goes once {} are ready", several(&count.to_string(), "replacement")),
     }
 }
 
