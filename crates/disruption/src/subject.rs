@@ -20,7 +20,7 @@ use crate::{Candidate, KeepReason, Policy, View};
 pub(crate) struct Subject<'a> {
     pub(crate) claim: &'a Arc<NodeClaim>,
     pub(crate) node: Option<&'a Arc<Node>>,
-    /// As its label says; whether there is such a pool is another question.
+    /// The claim's, if the node says that it has one; whether there is such a pool is another question.
     pub(crate) pool_name: Option<Arc<str>>,
     pub(crate) stored: Option<&'a StoredPool>,
     /// What it is, if its pool knows the type.
@@ -48,7 +48,9 @@ impl<'a> Subject<'a> {
     fn of(claim: &'a Arc<NodeClaim>, view: &View<'a>, pdbs: &Pdbs<'a>) -> Self {
         let node = view.snapshot.nodes_of(claim).next();
         let labels = labels_of(claim, node);
-        let pool_name = labels.get(label::NODEPOOL).cloned();
+        // A node that was relabelled and not moved would be judged by one pool and replaced by another.
+        let named = labels.get(label::NODEPOOL);
+        let pool_name = named.map(|named| claim.pool().map_or_else(|| Arc::clone(named), Arc::from));
         let stored = pool_name.as_ref().and_then(|name| view.snapshot.pool(name)).map(AsRef::as_ref);
         let types = pool_name.as_ref().and_then(|name| view.types.get(name));
         let type_name = labels.get(label::INSTANCE_TYPE);

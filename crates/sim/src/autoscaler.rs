@@ -27,12 +27,12 @@ use kerf_model::cluster::NodeClaim;
 use kerf_model::effect::{Effect, Event, WriteError};
 
 pub use act::Act;
-pub use cloud::{Cloud, CloudPace, MachineView};
-pub use image::IMAGE;
+pub use cloud::{CURED_BY_REBOOT, Cloud, CloudPace, MachineView};
+pub use image::{IMAGE, TAGS};
 pub use ledger::Ledger;
 pub use shortage::Shortage;
 
-use crate::faults::{Fate, Faults, Mutation};
+use crate::faults::{Fate, Faults, Mutation, turned_round};
 use crate::journal::Journal;
 use crate::store::{ApiError, Kind, Store};
 use crate::world::Actor;
@@ -70,6 +70,8 @@ pub struct Autoscaler {
     /// Effects under way. They outlive a crash: what was sent arrives.
     late: BTreeMap<(Timestamp, u64), Sent>,
     sent_late: u64,
+    /// When prices are others, if they swing.
+    swings_at: Option<Timestamp>,
     /// How many processes there were before this one.
     process: u64,
     /// After a crash, until the next process starts.
@@ -108,6 +110,7 @@ impl Autoscaler {
             faults: Faults::none(),
             late: BTreeMap::new(),
             sent_late: 0,
+            swings_at: None,
             process: 0,
             down_until: None,
             acts: None,
@@ -125,7 +128,9 @@ impl Autoscaler {
 
     #[must_use]
     pub fn with_settings(self, settings: Settings) -> Self {
-        Self { engine: Engine::new(settings.clone()), settings, ..self }
+        let mut autoscaler = Self { settings, ..self };
+        autoscaler.engine = autoscaler.new_engine();
+        autoscaler
     }
 
     /// Keeps what is done until somebody looks: [`Autoscaler::take_acts`].
@@ -143,6 +148,11 @@ impl Autoscaler {
         self.journal.as_mut()
     }
 
+    /// How many processes there were before this one.
+    pub fn process(&self) -> u64 {
+        self.process
+    }
+
     /// What was done since the last look.
     pub fn take_acts(&mut self) -> Vec<Act> {
         self.acts.as_mut().map(std::mem::take).unwrap_or_default()
@@ -155,7 +165,17 @@ impl Autoscaler {
 
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> Self {
-        Self { faults, ..self }
+        let mut autoscaler = Self { faults, ..self };
+        autoscaler.engine = autoscaler.new_engine();
+        autoscaler
+    }
+
+    fn new_engine(&self) -> Engine {
+        let settings = self.settings.clone();
+        Engine::new(match self.faults.mutation() {
+            Some(mutation) => mutation.settings(settings),
+            None => settings,
+        })
     }
 
     /// Switches on what is off by default.
@@ -190,7 +210,7 @@ impl Autoscaler {
 
     /// The process dies, and another one starts later. Cluster and cloud go on; answers to the old one are lost.
     pub fn crash(&mut self, outage: SignedDuration, now: Timestamp) {
-        self.engine = Engine::new(self.settings.clone());
+        self.engine = self.new_engine();
         self.ears.restart();
         self.clock.restart();
         self.process += 1;
@@ -212,6 +232,10 @@ impl Autoscaler {
         self.down_until.is_some()
     }
 
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -222,15 +246,27 @@ impl Autoscaler {
     }
 
     /// The catalogue is asked for again when pools come and go, and when something is sold out.
-    fn offer_types(&mut self, inputs: &mut Vec<Input>) {
+    fn offer_types(&mut self, inputs: &mut Vec<Input>, now: Timestamp) {
         let pools: BTreeSet<Arc<str>> =
             self.engine.snapshot().pools().map(|pool| pool.meta.name.name.clone()).collect();
-        let offered = (pools, self.cloud.offers());
+        let offered = (pools, self.edition(now));
         if offered != self.offered {
-            let types = self.cloud.types();
+            let mut types = self.cloud.types().clone();
+            if self.swing(now).is_some_and(|(edition, _)| edition % 2 == 1) {
+                types = types.iter().cloned().map(turned_round).collect();
+            }
             inputs.push(Input::Catalogue(offered.0.iter().map(|pool| (pool.clone(), types.clone())).collect()));
             self.offered = offered;
         }
+    }
+
+    /// Counts how often what is offered became another.
+    fn edition(&self, now: Timestamp) -> u64 {
+        self.cloud.offers() + self.swing(now).map_or(0, |(edition, _)| edition)
+    }
+
+    fn swing(&self, now: Timestamp) -> Option<(u64, Timestamp)> {
+        self.faults.mutation().and_then(|mutation| mutation.swing(now))
     }
 
     /// Lets the effect meet its fate.
@@ -319,9 +355,9 @@ impl Autoscaler {
             return None;
         }
         let effect = match self.faults.mutation() {
-            Some(mutation) => mutation.spoil(sent.effect),
-            None => sent.effect,
-        };
+            Some(mutation) => mutation.spoil(sent.effect, store),
+            None => Some(sent.effect),
+        }?;
         if let Some(writes) = api_writes(&effect, now) {
             match writes::execute_all(&writes, store, now) {
                 Err(error) => self.heard.push(Input::WriteFailed { effect: Box::new(effect), error }),
@@ -409,7 +445,8 @@ impl Actor for Autoscaler {
             self.clock.jump(skew);
         }
         let is_due = self.wake.is_some_and(|wake| wake <= self.clock.peek(now));
-        let has_new_offers = self.is_synced && self.cloud.offers() != self.offered.1;
+        let has_new_offers = self.is_synced && self.edition(now) != self.offered.1;
+        self.swings_at = self.swing(now).map(|(_, next)| next);
         if inputs.is_empty() && !is_due && !has_new_offers {
             return Ok(());
         }
@@ -427,7 +464,7 @@ impl Actor for Autoscaler {
     fn next_due(&self) -> Option<Timestamp> {
         let late = self.late.keys().next().map(|(at, _)| *at);
         let wake = self.wake.map(|wake| self.clock.true_time(wake));
-        let own = [wake, self.refused, late, self.down_until];
+        let own = [wake, self.refused, late, self.down_until, self.swings_at];
         own.into_iter().chain([self.cloud.next_due(), self.ears.next_due()]).flatten().min()
     }
 }
@@ -458,12 +495,12 @@ impl Autoscaler {
         };
         let mut output = self.engine.handle(inputs.into_iter().filter_map(heard), shown);
         if let Some(mutation) = mutation {
-            let more: Vec<Effect> = output.effects.iter().filter_map(|effect| mutation.add(effect)).collect();
+            let more: Vec<Effect> = output.effects.iter().filter_map(|effect| mutation.add(effect, store)).collect();
             output.effects.extend(more);
         }
         // Which pools there are is known only after the changes are taken in.
         let mut catalogue = Vec::new();
-        self.offer_types(&mut catalogue);
+        self.offer_types(&mut catalogue, now);
         if !catalogue.is_empty() {
             let more = self.engine.handle(catalogue.into_iter().filter_map(heard), shown);
             output.effects.extend(more.effects);

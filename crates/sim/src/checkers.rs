@@ -5,6 +5,8 @@
 
 mod at_rest;
 mod choices;
+mod creations;
+mod deletions;
 mod flapping;
 mod pods;
 mod violation;
@@ -14,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use jiff::Timestamp;
+use kerf_engine::Settings;
 use kerf_model::cluster::ObjectName;
 use kerf_model::label;
 use kerf_model::quantity::Quantity;
@@ -24,13 +27,14 @@ use crate::autoscaler::Autoscaler;
 use crate::store::{ApiError, Kind, Object, Store};
 use crate::world::Actor;
 use choices::Choices;
+use deletions::Deletions;
 use flapping::Flapping;
 use pods::PodWatch;
 
-#[derive(Default)]
 pub struct Checkers {
     pods: PodWatch,
     choices: Choices,
+    deletions: Deletions,
     /// Since everything else is calm.
     flapping: Option<Flapping>,
     /// What was launched, by the claim's uid and resource.
@@ -44,6 +48,22 @@ pub struct Checkers {
 }
 
 impl Checkers {
+    /// For an autoscaler that is set so.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            pods: PodWatch::default(),
+            choices: Choices::new(settings),
+            deletions: Deletions::new(settings),
+            flapping: None,
+            counted: BTreeSet::new(),
+            claims_seen: 0,
+            machines_seen: None,
+            launched: BTreeSet::new(),
+            violations: Vec::new(),
+            reported: BTreeSet::new(),
+        }
+    }
+
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
@@ -150,9 +170,12 @@ impl Actor for Guarded {
         self.autoscaler.borrow_mut().step(store, now)?;
         let acts = self.autoscaler.borrow_mut().take_acts();
         let ledger = self.autoscaler.borrow().ledger();
+        let process = self.autoscaler.borrow().process();
         let mut checkers = self.checkers.borrow_mut();
         let mut broken = checkers.pods.after(store, &acts);
-        broken.extend(checkers.choices.after(store, &acts, &ledger));
+        broken.extend(checkers.choices.after(store, &acts, &ledger, (process, now)));
+        broken.extend(checkers.deletions.after(store, &acts, &ledger));
+        broken.extend(creations::after(store, &acts));
         if let Some(flapping) = &mut checkers.flapping {
             broken.extend(flapping.after(store, &acts));
         }
@@ -173,6 +196,8 @@ fn is_of(claim: &Object, pool: &str, store: &Store) -> bool {
     pool.is_some_and(|pool| claim.owners().any(|owner| owner.uid == pool.uid()))
 }
 
+/// Where it was made or moved to, whatever label somebody has put on it since.
 fn pool_of(claim: &Object) -> Option<&str> {
-    claim.text(&["metadata", "labels", label::NODEPOOL])
+    let owner = claim.owners().find(|owner| owner.kind == "NodePool");
+    owner.map(|owner| owner.name).or_else(|| claim.text(&["metadata", "labels", label::NODEPOOL]))
 }

@@ -13,6 +13,7 @@ use crate::random::Random;
 mod mutation;
 
 pub use mutation::Mutation;
+pub(crate) use mutation::turned_round;
 
 /// How often, each as "once in so many"; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,8 +2,10 @@
 //!
 //! [`run`] with the same seed and options gives the same history. What was broken is in the [`Report`].
 
+mod changes;
 mod cluster;
-mod script;
+mod pools;
+mod settings;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,8 +32,6 @@ const SETTLES_WITHIN: SignedDuration = SignedDuration::from_hours(4);
 const MOST_REPEATS: usize = 100;
 /// Kinds whose changes count. Events about what cannot be done are repeated for ever.
 const WATCHED: [Kind; 4] = [Kind::NodePool, Kind::NodeClaim, Kind::Node, Kind::Pod];
-/// In one history of these the cloud has a registration hook.
-const HOOKS_IN_ONE_OF: u64 = 4;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -82,22 +82,16 @@ pub struct Stage {
 }
 
 impl Stage {
+    /// With an operator who sets nothing.
     pub fn new(admission: Arc<Admission>, types: InstanceTypes, seed: u64, faults: Faults, start: Timestamp) -> Self {
-        Self::with_journal(admission, types, (seed, faults, start), None)
+        let autoscaler = Autoscaler::new(types, CloudPace::default()).with_faults(faults);
+        Self::of(admission, autoscaler, seed, start)
     }
 
-    fn with_journal(
-        admission: Arc<Admission>,
-        types: InstanceTypes,
-        (seed, faults, start): (u64, Faults, Timestamp),
-        journal: Option<Journal>,
-    ) -> Self {
-        let mut settings = Autoscaler::default_settings();
-        settings.lifecycle.registration_hooks = seed % HOOKS_IN_ONE_OF == 0;
-        let autoscaler = Autoscaler::new(types, CloudPace::default()).with_settings(settings).with_faults(faults);
-        let autoscaler = autoscaler.recording().with_journal(journal);
-        let autoscaler = Rc::new(RefCell::new(autoscaler));
-        let checkers = Rc::new(RefCell::new(Checkers::default()));
+    /// Around this autoscaler.
+    pub fn of(admission: Arc<Admission>, autoscaler: Autoscaler, seed: u64, start: Timestamp) -> Self {
+        let checkers = Rc::new(RefCell::new(Checkers::new(autoscaler.settings())));
+        let autoscaler = Rc::new(RefCell::new(autoscaler.recording()));
         let mut world = World::new(admission, seed, Pace::default(), start);
         world.add(Guarded { autoscaler: Rc::clone(&autoscaler), checkers: Rc::clone(&checkers) });
         Self { world, autoscaler, checkers, steps: 0 }
@@ -205,8 +199,10 @@ pub fn run(seed: u64, admission: &Arc<Admission>, types: &InstanceTypes, options
         Keep::Hash => Some(Journal::hashed()),
         Keep::Lines => Some(Journal::written()),
     };
-    let seeded = (random.draw(), faults, start);
-    let mut stage = Stage::with_journal(Arc::clone(admission), Arc::clone(types), seeded, journal);
+    let (settings, features) = settings::draw(&mut random);
+    let autoscaler = Autoscaler::new(Arc::clone(types), CloudPace::default()).with_faults(faults);
+    let autoscaler = autoscaler.with_settings(settings).with_features(features).with_journal(journal);
+    let mut stage = Stage::of(Arc::clone(admission), autoscaler, random.draw(), start);
     if let Err(stop) = live(&mut stage, &mut random, options) {
         let now = stage.world.now();
         stage.checkers.borrow_mut().report(Broken::WorldStopped { why: stop.to_string() }, now);
@@ -248,8 +244,9 @@ fn live(stage: &mut Stage, random: &mut Random, options: &Options) -> Result<(),
     while stage.world.now() < end {
         let pause = SignedDuration::from_secs(random.between(5, 900));
         stage.run_until((stage.world.now() + pause).min(end))?;
-        script::change(stage, random)?;
+        changes::change(stage, random)?;
     }
+    changes::end(stage);
     stage.settle()?;
     Ok(())
 }

@@ -35,6 +35,12 @@ impl Random {
         times > 0 && self.below(times) == 0
     }
 
+    /// One of these.
+    pub fn of<T: Copy, const N: usize>(&mut self, from: [T; N]) -> T {
+        const { assert!(N > 0) }
+        from[usize::try_from(self.below(N as u64)).unwrap_or(0)]
+    }
+
     pub fn pick<T>(&mut self, mut from: Vec<T>) -> Option<T> {
         let index = usize::try_from(self.below(from.len() as u64)).unwrap_or(0);
         if from.is_empty() { None } else { Some(from.swap_remove(index)) }

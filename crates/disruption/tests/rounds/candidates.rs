@@ -319,3 +319,14 @@ fn the_checks_have_an_order() {
         check_nodes(&marked, "a leaving");
     }
 }
+
+/// A history relabelled a node into a static pool, which takes none: that pool made a replacement for it, and gave it up at
+/// once because it had as many nodes as it should.
+#[test]
+fn a_node_whose_label_names_a_pool_that_it_was_not_moved_to_is_judged_by_its_own() {
+    let relabelled = |own: &str| {
+        format!("type small\npool own {own}\npool s replicas=1\nnode b pool=s\nnode a pool=s made-by=own drifted")
+    };
+    check_nodes(&relabelled("after=Never"), "a go drift\nb static_pool");
+    check_nodes(&relabelled("disabled"), "a pool_disabled\nb static_pool");
+}

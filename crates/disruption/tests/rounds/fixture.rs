@@ -5,7 +5,8 @@
 //! settings compatible spot-to-spot floor=0.01/5 repair terminate-first waves=10/5m/1 rebalance ledger=6h/2
 //! type small cpu=2 memory=4Gi price=0.10 zone=a,b kind=spot,on-demand    spot costs 7/10; price:a=0.2 for one zone
 //! pool general after=5m policy=Balanced budget=10% budget=3:Empty,Drifted budget=0@0_9_*_*_1-5/8h limit:nodes=5
-//! node n1 pool=general type=small zone=a kind=spot pod-event=1m drifted=2h     a managed node with its claim n1
+//! node n1 pool=general type=small zone=a kind=spot pod-event=1m drifted=2h     a managed node with its claim n1; made-by=other says
+//!                                                                         that its claim is of another pool
 //!     annotation:do-not-disrupt=true claim-annotation:kerf.sh/x=y             on the node, on the claim
 //! pod web on=n1 cpu=1 memory=1Gi x3 label:app=web owner=ReplicaSet            three pods: web-0 web-1 web-2
 //! pdb web allowed=1 select:app=web never always-allow
@@ -529,6 +530,15 @@ impl<'t> Line<'t> {
         let mut meta = self.meta(self.name, "", now);
         meta.annotations = self.texts("claim-annotation");
         meta.labels = self.labels();
+        // A pool other than the labels': somebody has relabelled them, and nothing was moved.
+        meta.owners.extend(self.value("made-by").map(|pool| Owner {
+            api_version: Arc::from("karpenter.sh/v1"),
+            kind: Arc::from("NodePool"),
+            name: Arc::from(pool),
+            uid: Arc::from(pool),
+            controller: false,
+            blocks_deletion: true,
+        }));
         let claim = NodeClaim {
             meta: meta.clone(),
             node: NodeSpec {

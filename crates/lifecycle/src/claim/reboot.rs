@@ -144,7 +144,8 @@ fn emptied(node: &Node, state: &Condition, grace: Option<SignedDuration>, view: 
         return Ok(());
     }
     let mut steps = Steps { effects: plan.effects(node, "Unhealthy", view.now), wake: plan.wake, ..Steps::default() };
-    steps.look_again(end.map_or(least, |end| end.min(least.max(later(view.now, LOOK_AGAIN)))));
+    let again = if view.now < least { least } else { later(view.now, LOOK_AGAIN) };
+    steps.look_again(end.map_or(again, |end| end.min(again)));
     Err(steps)
 }
 

@@ -300,6 +300,15 @@ fn a_static_pool_that_is_too_large_keeps_the_node_that_works() {
     assert_eq!(shed(&busy), ["old"]);
 }
 
+/// A static pool takes no nodes of others: one that is relabelled all the same is none too many.
+#[test]
+fn a_static_pool_does_not_count_a_claim_that_only_says_it_is_its() {
+    let mut world = world(&format!("claim own pool=p\nclaim other pool=p owner=q\npool q\n{POOL} replicas=1"));
+    check(&world.pool("p"), "");
+    world.apply(&format!("{POOL} replicas=0"));
+    assert!(world.pool("p").contains("delete claim own") && !world.pool("p").contains("delete claim other"));
+}
+
 /// Sheet 03 case 54, to the letter: two nodes of each kind.
 #[test]
 fn a_static_pool_of_eight_shrinks_by_two_and_two() {

@@ -179,6 +179,16 @@ fn a_claim_that_is_deleted_while_its_node_is_to_reboot_is_drained_by_its_deadlin
     assert!(!world.claim("a").contains("reboot"));
 }
 
+/// A history went on for ever in one moment: the drain asked to be looked at again at a time that had passed.
+#[test]
+fn a_drain_without_a_deadline_is_looked_at_again_in_a_while_and_not_at_once() {
+    let mut world = rebooting("", "");
+    world.apply("pod w node=n protect=true\nnow 12:00:20");
+    let steps = world.claim("a");
+    let wakes: Vec<&str> = steps.lines().filter(|line| line.starts_with("wake")).collect();
+    assert_eq!(wakes, ["wake 12:00:35"], "{steps}");
+}
+
 #[test]
 fn a_node_that_came_back_is_untainted_then_ready_then_initialised_anew() {
     let issued = "cond.Rebooting=True/RebootIssued@12:00 cond.DisruptionReason=True/Unhealthy cond.Initialized=Unknown/Rebooting";

@@ -35,8 +35,10 @@ impl NodeClaim {
         &self.meta.name.name
     }
 
-    /// `None` for a standalone claim.
+    /// The pool that made it, or that it was moved to. A label says where somebody wants it: until it is moved there, it
+    /// is a node of its owner. `None` for a standalone claim.
     pub fn pool(&self) -> Option<&str> {
-        self.meta.label(label::NODEPOOL)
+        let owner = self.meta.owners.iter().find(|owner| &*owner.kind == "NodePool");
+        owner.map(|owner| &*owner.name).or_else(|| self.meta.label(label::NODEPOOL))
     }
 }

@@ -22,7 +22,7 @@ use super::ledger::Ledger;
 use super::shortage::{self, Shortage};
 use crate::faults::LaunchFate;
 use crate::store::{ApiError, Kind, Part, Patch, Store};
-use crate::world::{Alarms, LOST};
+use crate::world::{Alarms, LOST, change_status};
 
 const PROVIDER_ID_PREFIX: &str = "sim://";
 
@@ -33,6 +33,9 @@ const ASK_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
 /// On nodes: the rack that their machine was put into. There is one.
 const RACK: &str = "sim.kerf.dev/rack";
+
+/// The reason of a node's condition that is over when its machine has booted again. Other reasons are deeper.
+pub const CURED_BY_REBOOT: &str = "Hang";
 
 /// Between a warning and the end of a machine that the cloud takes back.
 const NOTICE: SignedDuration = SignedDuration::from_mins(2);
@@ -140,6 +143,7 @@ impl Cloud {
             self.changes += 1;
         }
         self.ending.set_if_earlier(&id, at);
+        self.ledger.ending(id.clone());
         self.instances.entry(id).and_modify(|machine| machine.is_ending = true);
         true
     }
@@ -433,8 +437,16 @@ impl Cloud {
         for (id, operation) in self.rebooting.ring(now) {
             let Some(machine) = self.instances.get(&id) else { continue };
             let name = ObjectName::of_cluster(machine.node_name.as_str());
-            let booted = json!({"status": {"nodeInfo": {"bootID": &*operation}}});
-            match store.patch(Kind::Node, &name, Part::Status, &Patch::Merge(booted)) {
+            // A kubelet that was silent though its machine was there speaks again.
+            let awake = json!({"metadata": {"annotations": {LOST: null}}});
+            let awake = store.patch(Kind::Node, &name, Part::Main, &Patch::Merge(awake));
+            let booted = |status: &mut Value| {
+                status["nodeInfo"]["bootID"] = json!(&*operation);
+                if let Some(conditions) = status["conditions"].as_array_mut() {
+                    conditions.retain(|condition| condition["reason"] != CURED_BY_REBOOT);
+                }
+            };
+            match awake.and_then(|_| change_status(store, Kind::Node, &name, booted)) {
                 Ok(_) | Err(ApiError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }

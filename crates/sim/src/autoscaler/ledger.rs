@@ -21,6 +21,8 @@ struct Book {
     /// What instances that have ended cost, in micro-dollars times seconds: rounding happens once, at the end.
     spent: i128,
     launched: usize,
+    /// Instances that were told to end, by us or by the cloud itself.
+    ending: BTreeSet<Arc<str>>,
     /// By uid: an eviction that is asked for twice happens once.
     evicted: BTreeSet<Arc<str>>,
 }
@@ -52,6 +54,10 @@ impl Ledger {
         }
     }
 
+    pub(super) fn ending(&self, instance: Arc<str>) {
+        self.0.borrow_mut().ending.insert(instance);
+    }
+
     pub(super) fn evicted(&self, pod_uid: Arc<str>) {
         self.0.borrow_mut().evicted.insert(pod_uid);
     }
@@ -73,6 +79,10 @@ impl Ledger {
     /// Instances that run now.
     pub fn instances(&self) -> usize {
         self.0.borrow().running.len()
+    }
+
+    pub fn is_ending(&self, instance: &str) -> bool {
+        self.0.borrow().ending.contains(instance)
     }
 
     /// What an instance costs per hour; `None` once it has ended.

@@ -57,6 +57,8 @@ fn waiting_pods(store: &Store) -> impl Iterator<Item = Broken> {
     let pools: Vec<&Object> = store
         .all(Kind::NodePool)
         .filter(|pool| !pool.is_deleting() && pool.at(&["spec", "limits"]).is_none())
+        .filter(|pool| pool.at(&["spec", "replicas"]).is_none())
+        .filter(|pool| pool.at(&["spec", "disabled"]) != Some(&serde_json::Value::Bool(true)))
         .collect();
     store
         .all(Kind::Pod)

@@ -21,6 +21,8 @@ pub(super) struct PodWatch {
     going: BTreeSet<String>,
     /// The version since which each pod is protected, by uid.
     protected_since: BTreeMap<String, u64>,
+    /// Pods whose deletion cost is somebody else's, by uid.
+    foreign_costs: BTreeSet<String>,
     budgets: Vec<Object>,
     budgets_seen: u64,
 }
@@ -49,12 +51,18 @@ impl PodWatch {
                 let act = acts.iter().find(|act| is_about(act, pod.uid()));
                 if !act.is_some_and(|act| is_at_deadline(pod, store, act.decided)) {
                     // A protection that nobody had heard of when the pod was chosen protects from the next choice.
-                    let since = self.protected_since.get(pod.uid());
+                    let since =
+                        self.protected_since.get(pod.uid()).filter(|_| is_protected(pod, act.map(|act| act.decided)));
                     if since.is_some_and(|since| act.is_none_or(|act| *since <= act.heard(Kind::Pod))) {
                         broken.push(Broken::ProtectedPodTaken { pod: pod.name.to_string() });
                     }
                     taken.push(pod.clone());
                 }
+            }
+            let is_written =
+                |act: &Act| matches!(&act.effect, Effect::PatchPod(target, _) if *target.uid == *pod.uid());
+            if self.foreign_costs.contains(pod.uid()) && !has_foreign_cost(pod) && acts.iter().any(is_written) {
+                broken.push(Broken::ForeignCostOverwritten { pod: pod.name.to_string() });
             }
             self.note(&event);
         }
@@ -83,10 +91,14 @@ impl PodWatch {
 
     fn note(&mut self, event: &Event) {
         let uid = event.object.uid().to_owned();
+        match has_foreign_cost(&event.object) && event.change != ChangeKind::Deleted {
+            true => self.foreign_costs.insert(uid.clone()),
+            false => self.foreign_costs.remove(&uid),
+        };
         if event.change == ChangeKind::Deleted || event.object.is_deleting() {
             self.protected_since.remove(&uid);
             self.going.insert(uid);
-        } else if is_protected(&event.object) {
+        } else if is_protected(&event.object, None) {
             self.protected_since.entry(uid).or_insert(event.version);
         } else {
             self.protected_since.remove(&uid);
@@ -99,8 +111,21 @@ fn is_about(act: &Act, pod_uid: &str) -> bool {
     *pod.uid == *pod_uid
 }
 
-fn is_protected(pod: &Object) -> bool {
-    pod.text(&["metadata", "annotations", annotation::DO_NOT_DISRUPT]) == Some("true")
+/// For ever, or for a while from its start; without a time, whether it ever is.
+fn is_protected(pod: &Object, at: Option<Timestamp>) -> bool {
+    let text = pod.text(&["metadata", "annotations", annotation::DO_NOT_DISRUPT]);
+    let Some(text) = text.filter(|text| *text != "true") else { return text.is_some() };
+    let duration = text.parse::<GoDuration>().ok().filter(|duration| *duration > GoDuration::ZERO);
+    let end = pod.time(&["status", "startTime"]).zip(duration);
+    let end = end.map(|(start, duration)| start + SignedDuration::from(duration));
+    duration.is_some() && end.zip(at).is_none_or(|(end, at)| at < end)
+}
+
+/// A deletion cost that is not a copy of what we wrote.
+fn has_foreign_cost(pod: &Object) -> bool {
+    let text = |key: &str| pod.text(&["metadata", "annotations", key]);
+    let cost = text(annotation::POD_DELETION_COST);
+    cost.is_some() && cost != text(annotation::OUR_COST)
 }
 
 fn is_over(pod: &Object) -> bool {

@@ -71,9 +71,68 @@ pub enum Broken {
         pool: String,
         claim: String,
     },
-    /// A do-not-disrupt node was chosen.
+    /// What the pool has switched off was done to a node of it.
+    SwitchedOff {
+        pool: String,
+        claim: String,
+        reason: String,
+    },
+    /// A node was chosen though somebody asked for it.
     ProtectedNodeChosen {
         claim: String,
+        annotation: String,
+    },
+    /// A node that is not sick, or not for long enough, was repaired.
+    HealthyRepaired {
+        claim: String,
+    },
+    /// So many nodes of a pool are sick that the cause must be elsewhere, and yet one was repaired.
+    BreakerIgnored {
+        pool: String,
+        sick: usize,
+        nodes: usize,
+    },
+    /// More nodes of a pool were chosen for drift than a wave may have, or while the last one proved itself.
+    WaveExceeded {
+        pool: String,
+        going: usize,
+        share: usize,
+    },
+    /// A roll-out went on though its replacements had failed.
+    HaltIgnored {
+        pool: String,
+        claim: String,
+    },
+    /// A claim was deleted, and nobody can see why.
+    DeletedForNothing {
+        claim: String,
+    },
+    /// A claim was deleted because it had expired, though its pool or a window held that back.
+    ExpiredTooEarly {
+        claim: String,
+        by: String,
+    },
+    /// A node of a static pool was taken by choice without one in its place.
+    StaticNodeNotReplaced {
+        claim: String,
+    },
+    StaticPoolTooSmall {
+        pool: String,
+        nodes: usize,
+        replicas: usize,
+    },
+    StaticPoolTooLarge {
+        pool: String,
+        nodes: usize,
+        limit: usize,
+    },
+    DisabledPoolGrew {
+        pool: String,
+        claim: String,
+    },
+    /// What somebody else had written as the deletion cost of a pod was overwritten.
+    ForeignCostOverwritten {
+        pod: String,
     },
     DeletedBeforeReplacement {
         claim: String,
@@ -131,7 +190,19 @@ impl Broken {
             Self::NodeBudgetExceeded { .. } => "node_budget_exceeded",
             Self::WindowIgnored { .. } => "window_ignored",
             Self::DisabledPoolDisrupted { .. } => "disabled_pool_disrupted",
+            Self::SwitchedOff { .. } => "switched_off",
             Self::ProtectedNodeChosen { .. } => "protected_node_chosen",
+            Self::HealthyRepaired { .. } => "healthy_repaired",
+            Self::BreakerIgnored { .. } => "breaker_ignored",
+            Self::WaveExceeded { .. } => "wave_exceeded",
+            Self::HaltIgnored { .. } => "halt_ignored",
+            Self::DeletedForNothing { .. } => "deleted_for_nothing",
+            Self::ExpiredTooEarly { .. } => "expired_too_early",
+            Self::StaticNodeNotReplaced { .. } => "static_node_not_replaced",
+            Self::StaticPoolTooSmall { .. } => "static_pool_too_small",
+            Self::StaticPoolTooLarge { .. } => "static_pool_too_large",
+            Self::DisabledPoolGrew { .. } => "disabled_pool_grew",
+            Self::ForeignCostOverwritten { .. } => "foreign_cost_overwritten",
             Self::DeletedBeforeReplacement { .. } => "deleted_before_replacement",
             Self::CostRaised { .. } => "cost_raised",
             Self::ClusterDearer { .. } => "cluster_dearer",
@@ -185,7 +256,43 @@ impl fmt::Display for Broken {
             Self::DisabledPoolDisrupted { pool, claim } => {
                 write!(f, "the claim {claim} was chosen though its pool {pool} is not to be disrupted")
             }
-            Self::ProtectedNodeChosen { claim } => write!(f, "the do-not-disrupt node of {claim} was chosen"),
+            Self::SwitchedOff { pool, claim, reason } => {
+                write!(f, "the claim {claim} was chosen ({reason}) though its pool {pool} has that switched off")
+            }
+            Self::ProtectedNodeChosen { claim, annotation } => {
+                write!(f, "the node of {claim} was chosen in spite of {annotation}")
+            }
+            Self::HealthyRepaired { claim } => {
+                write!(f, "the claim {claim} was repaired and is not sick for long enough")
+            }
+            Self::BreakerIgnored { pool, sick, nodes } => {
+                write!(f, "a node of the pool {pool} was repaired while {sick} of its {nodes} nodes are sick")
+            }
+            Self::WaveExceeded { pool, going, share } => {
+                write!(f, "{going} nodes of the pool {pool} are in a wave that may have {share}, or that still bakes")
+            }
+            Self::HaltIgnored { pool, claim } => {
+                write!(f, "the claim {claim} was chosen (Drifted) though the roll-out of {pool} has failed")
+            }
+            Self::DeletedForNothing { claim } => write!(f, "the claim {claim} was deleted for no reason"),
+            Self::ExpiredTooEarly { claim, by } => {
+                write!(f, "the claim {claim} was deleted as expired though {by} held that back")
+            }
+            Self::StaticNodeNotReplaced { claim } => {
+                write!(f, "the claim {claim} of a static pool was deleted without a replacement")
+            }
+            Self::StaticPoolTooSmall { pool, nodes, replicas } => {
+                write!(f, "the static pool {pool} was shrunk to {nodes} nodes and wants {replicas}")
+            }
+            Self::StaticPoolTooLarge { pool, nodes, limit } => {
+                write!(f, "the static pool {pool} grew to {nodes} nodes over its limit of {limit}")
+            }
+            Self::DisabledPoolGrew { pool, claim } => {
+                write!(f, "the claim {claim} was made in the pool {pool}, which is disabled")
+            }
+            Self::ForeignCostOverwritten { pod } => {
+                write!(f, "the deletion cost that somebody had given to the pod {pod} was overwritten")
+            }
             Self::DeletedBeforeReplacement { claim, replacement } => {
                 write!(f, "the claim {claim} was deleted before its replacement {replacement} was ready")
             }
