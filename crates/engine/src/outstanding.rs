@@ -71,7 +71,7 @@ struct Patch {
     refused: Option<Refused>,
 }
 
-/// Others patches of the object go on: what is wrong with this one need not be wrong with them.
+/// Other patches of the object go on: what is wrong with this one need not be wrong with them.
 #[derive(Debug, Clone)]
 struct Refused {
     effect: Effect,
