@@ -14,7 +14,7 @@ use kerf_model::cloud::{Instance, InterruptionCause};
 use kerf_model::cluster::{
     ConditionStatus, InstanceType, NodeOverlay, ObjectName, OfferingName, StoredPool, condition_kind,
 };
-use kerf_model::effect::Effect;
+use kerf_model::effect::{Effect, WriteError};
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_scheduling::{Catalogues, Waiting};
 
@@ -215,7 +215,7 @@ impl Engine {
                 }
                 if let Effect::CreateClaim(claim) = *effect {
                     self.expected.remove(&claim.name);
-                    self.retry = Some(later(now, AFTER_FAILURE));
+                    self.retry = Some(later(now, after_failure(&error)));
                 }
             }
             Input::Instances(instances) => self.instances = Some(instances),
@@ -485,6 +485,18 @@ fn launchable(pool: &Arc<StoredPool>) -> (Arc<str>, i64, bool, Option<ConditionS
     (pool.meta.uid.clone(), pool.meta.generation, pool.meta.is_deleting(), ready)
 }
 
+/// A claim that is refused for what it says is planned again like one that has no place: what refuses it will hardly be
+/// gone a second later.
+fn after_failure(error: &WriteError) -> SignedDuration {
+    match error {
+        WriteError::Invalid { .. } => LOOK_AGAIN,
+        WriteError::Conflict
+        | WriteError::NotFound
+        | WriteError::BudgetRefused { .. }
+        | WriteError::Unavailable { .. } => AFTER_FAILURE,
+    }
+}
+
 fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
     start.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
@@ -494,8 +506,12 @@ mod tests {
     use super::*;
 
     use kerf_model::cluster::{Condition, Conditions, ObjectMeta, PoolStatus, Texts};
+    use kerf_model::duration::NillableDuration;
+    use kerf_model::effect::NewClaim;
     use kerf_model::label::LabelRules;
-    use kerf_model::node_pool::NodeClassRef;
+    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
+    use kerf_model::requirement::Requirements;
+    use kerf_model::resources::ResourceList;
 
     fn pool(generation: i64, nodes: i64, ready: ConditionStatus) -> Change {
         let now = Timestamp::UNIX_EPOCH;
@@ -524,6 +540,37 @@ mod tests {
         let status = PoolStatus { nodes, conditions: Conditions(vec![ready]), ..PoolStatus::default() };
         let pool = StoredPool { meta, spec: Err(Arc::from("not read here")), class, hash: None, status };
         Change::NodePool(ObjectName::of_cluster("p"), Some(Arc::new(pool)))
+    }
+
+    /// A claim that a policy refused was planned and asked for again every second.
+    #[test]
+    fn a_claim_that_is_refused_for_what_it_says_is_not_asked_for_again_at_once() {
+        let now = Timestamp::UNIX_EPOCH;
+        let retried = |error: WriteError| {
+            let lifecycle = kerf_lifecycle::Settings::for_classes(Vec::new());
+            let mut engine = Engine::new(Settings::new(lifecycle, LabelRules::core()));
+            let class = NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") };
+            let claim = NewClaim {
+                name: Arc::from("p-1"),
+                labels: Texts::new(),
+                annotations: Texts::new(),
+                owner: None,
+                node: NodeSpec {
+                    class,
+                    requirements: Requirements::new(),
+                    taints: Vec::new(),
+                    startup_taints: Vec::new(),
+                    expire_after: NillableDuration::Never,
+                    termination_grace_period: None,
+                },
+                requests: ResourceList::new(),
+                replaces_for: None,
+            };
+            engine.hear(Input::WriteFailed { effect: Box::new(Effect::CreateClaim(Box::new(claim))), error }, now);
+            engine.retry.map(|at| at.duration_since(now))
+        };
+        assert_eq!(retried(WriteError::Unavailable { message: "busy".to_owned() }), Some(AFTER_FAILURE));
+        assert_eq!(retried(WriteError::Invalid { message: "denied by a policy".to_owned() }), Some(LOOK_AGAIN));
     }
 
     /// Pods that had just been told that there is no place for them were looked at again with every node that joined: we

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::effect::{Effect, Target, WriteError};
+use kerf_model::effect::{Effect, MetaPatch, Target, WriteError};
 
 use crate::agenda::Item;
 
@@ -16,6 +16,9 @@ use crate::agenda::Item;
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(10);
 /// A write that failed is tried again when the object changes, or after this.
 const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
+/// A patch that is refused for what it says is tried again after twice the time each time, up to this, until the object
+/// changes: a policy may be lifted, but not by being asked every second.
+const REFUSED_AT_MOST: SignedDuration = SignedDuration::from_secs(64);
 /// So many patches are remembered before it is asked which of them are long done.
 const MANY: usize = 256;
 
@@ -51,6 +54,16 @@ enum Write<'e> {
 struct Patch {
     version: Arc<str>,
     repeat_at: Timestamp,
+    /// What was last refused on this version for what it says.
+    refused: Option<Refused>,
+}
+
+/// Other patches of the object go on: what is wrong with this one need not be wrong with them.
+#[derive(Debug, Clone)]
+struct Refused {
+    effect: Effect,
+    failures: u32,
+    until: Timestamp,
 }
 
 #[derive(Debug)]
@@ -83,7 +96,7 @@ impl Outstanding {
     pub fn is_new(&mut self, effect: &Effect, now: Timestamp) -> bool {
         match Write::of(effect) {
             None => true,
-            Some(Write::Patch(object, version)) => self.is_first_patch(object, version, now),
+            Some(Write::Patch(object, version)) => self.is_first_patch(object, version, effect, now),
             Some(Write::Delete(object)) => self.is_first_deletion(object, now),
         }
     }
@@ -97,15 +110,17 @@ impl Outstanding {
         true
     }
 
-    fn is_first_patch(&mut self, object: Object, version: &Arc<str>, now: Timestamp) -> bool {
-        if self.patches.get(&object).is_some_and(|last| last.version == *version && now < last.repeat_at) {
+    fn is_first_patch(&mut self, object: Object, version: &Arc<str>, effect: &Effect, now: Timestamp) -> bool {
+        let last = self.patches.get(&object).filter(|last| last.version == *version);
+        if last.is_some_and(|last| now < last.repeat_at || last.refuses(effect, now)) {
             return false;
         }
+        let refused = last.and_then(|last| last.refused.clone());
         if self.patches.len() >= self.most_patches.max(MANY) {
-            self.patches.retain(|_, patch| now < patch.repeat_at);
+            self.patches.retain(|_, patch| !patch.is_done(now));
             self.most_patches = self.patches.len() * 2;
         }
-        self.patches.insert(object, Patch { version: Arc::clone(version), repeat_at: later(now, LOST_AFTER) });
+        self.patches.insert(object, Patch { version: Arc::clone(version), repeat_at: later(now, LOST_AFTER), refused });
         true
     }
 
@@ -120,7 +135,7 @@ impl Outstanding {
 
     /// A write did not happen: it need not be waited for. One on a version that is past is left until the object changes,
     /// which it has already: the same write again could only come too early. A server that is behind with its watches
-    /// would have one per object and second to refuse.
+    /// would have one per object and second to refuse. Nor is one that is refused for what it says sent every second.
     pub fn failed(&mut self, effect: &Effect, error: &WriteError, now: Timestamp) {
         if let Some(Write::Delete(object)) = Write::of(effect) {
             self.deletions.remove(&object);
@@ -128,16 +143,72 @@ impl Outstanding {
         if *error == WriteError::Conflict {
             return;
         }
-        let retry_at = later(now, RETRY_AFTER);
+        let soon = later(now, RETRY_AFTER);
+        let mut retry_at = match error {
+            WriteError::Invalid { .. } => later(now, LOST_AFTER),
+            WriteError::Conflict
+            | WriteError::NotFound
+            | WriteError::BudgetRefused { .. }
+            | WriteError::Unavailable { .. } => soon,
+        };
         let object = patched(effect);
         if let Some(last) = object.as_ref().and_then(|object| self.patches.get_mut(object)) {
-            last.repeat_at = last.repeat_at.min(retry_at);
+            last.repeat_at = last.repeat_at.min(soon);
+            if let (WriteError::Invalid { .. }, Some(Write::Patch(_, version))) = (error, Write::of(effect))
+                && last.version == *version
+            {
+                retry_at = last.refused(effect, now);
+            }
         }
-        // Another patch of the object may have waited for this one.
-        let waited = |other: &Effect| other == effect || (object.is_some() && patched(other) == object);
-        for asked in self.asked.values_mut().filter(|asked| asked.effects.iter().any(waited)) {
-            asked.repeat_at = asked.repeat_at.min(retry_at);
+        for asked in self.asked.values_mut() {
+            if asked.effects.contains(effect) {
+                asked.repeat_at = asked.repeat_at.min(retry_at);
+            } else if object.is_some() && asked.effects.iter().any(|other| patched(other) == object) {
+                // Another patch of the object may have waited for this one.
+                asked.repeat_at = asked.repeat_at.min(soon);
+            }
         }
+    }
+}
+
+impl Patch {
+    fn refuses(&self, effect: &Effect, now: Timestamp) -> bool {
+        self.refused.as_ref().is_some_and(|refused| now < refused.until && wants_the_same(&refused.effect, effect))
+    }
+
+    /// When to try it again.
+    fn refused(&mut self, effect: &Effect, now: Timestamp) -> Timestamp {
+        let before = self.refused.take().filter(|refused| wants_the_same(&refused.effect, effect));
+        let failures = before.map_or(0, |refused| refused.failures).saturating_add(1);
+        let factor = 1_i32.checked_shl(failures - 1).filter(|factor| *factor > 0).unwrap_or(i32::MAX);
+        let wait = RETRY_AFTER.checked_mul(factor).unwrap_or(REFUSED_AT_MOST).min(REFUSED_AT_MOST);
+        let until = later(now, wait);
+        self.refused = Some(Refused { effect: effect.clone(), failures, until });
+        until
+    }
+
+    fn is_done(&self, now: Timestamp) -> bool {
+        self.repeat_at <= now && self.refused.as_ref().is_none_or(|refused| refused.until <= now)
+    }
+}
+
+/// Whether two patches of one object change the same of it. Times in them differ with every look.
+fn wants_the_same(one: &Effect, other: &Effect) -> bool {
+    let keys =
+        |meta: &MetaPatch| -> Vec<Arc<str>> { meta.labels.keys().chain(meta.annotations.keys()).cloned().collect() };
+    let meta = |meta: &MetaPatch| (keys(meta), meta.finalizers.is_some(), meta.owners.is_some());
+    match (one, other) {
+        (Effect::PatchClaim(_, one), Effect::PatchClaim(_, other)) => {
+            (meta(&one.meta), one.status.is_empty()) == (meta(&other.meta), other.status.is_empty())
+        }
+        (Effect::PatchNode(_, one), Effect::PatchNode(_, other)) => {
+            (meta(&one.meta), one.taints.is_some()) == (meta(&other.meta), other.taints.is_some())
+        }
+        (Effect::PatchPool(_, one), Effect::PatchPool(_, other)) => {
+            (meta(&one.meta), one.conditions.is_some()) == (meta(&other.meta), other.conditions.is_some())
+        }
+        // Of the others only the status is written.
+        (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
     }
 }
 
@@ -188,7 +259,7 @@ fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
 mod tests {
     use super::*;
     use kerf_model::cluster::ObjectName;
-    use kerf_model::effect::{MetaPatch, NodePatch};
+    use kerf_model::effect::NodePatch;
 
     /// A claim that its node and the expiry both wanted gone was deleted twice within a tenth of a second.
     #[test]
@@ -228,6 +299,36 @@ mod tests {
         assert!(outstanding.is_new(&patch("8", "z"), at(5)));
         assert!(!outstanding.is_new(&patch("8", "z"), at(14)));
         assert!(outstanding.is_new(&patch("8", "z"), at(15)), "it may be lost");
+    }
+
+    /// A patch that an admission policy refuses was sent again every second for as long as the object was there.
+    #[test]
+    fn a_patch_that_is_refused_for_what_it_says_is_tried_less_and_less_often_until_the_object_changes() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let patch = |version: &str, label: &str, value: &str| {
+            let target = Target { name: ObjectName::of_cluster("a"), uid: Arc::from("1") };
+            let labels = BTreeMap::from([(Arc::from(label), Some(Arc::from(value)))]);
+            let meta = MetaPatch { resource_version: Some(Arc::from(version)), labels, ..MetaPatch::default() };
+            Effect::PatchNode(target, Box::new(NodePatch { meta, ..NodePatch::default() }))
+        };
+        let refused = WriteError::Invalid { message: "denied by a policy".to_owned() };
+        let mut outstanding = Outstanding::default();
+        let mut sent = Vec::new();
+        for second in 0..300 {
+            // The time of the look stands in it.
+            let effect = patch("7", "x", &second.to_string());
+            if outstanding.is_new(&effect, at(second)) {
+                sent.push(second);
+                outstanding.failed(&effect, &refused, at(second));
+            }
+        }
+        assert_eq!(sent, [0, 1, 3, 7, 15, 31, 63, 127, 191, 255]);
+        assert!(outstanding.is_new(&patch("7", "y", ""), at(300)), "something else may be taken");
+        outstanding.failed(&patch("7", "y", ""), &WriteError::NotFound, at(300));
+        let effect = patch("8", "x", "");
+        assert!(outstanding.is_new(&effect, at(301)), "it has changed");
+        outstanding.failed(&effect, &refused, at(301));
+        assert!(outstanding.is_new(&effect, at(302)), "and so it begins anew");
     }
 
     #[test]
