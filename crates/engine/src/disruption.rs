@@ -79,6 +79,8 @@ pub struct Disruption {
     /// Something that a command waits for has changed.
     are_commands_touched: bool,
     commands_wake: Option<Timestamp>,
+    /// By claim: what the cloud has last announced about its instance.
+    announced: BTreeMap<Arc<str>, InterruptionCause>,
     /// Replacements that came too late for their commands, and until when they are kept.
     late: BTreeMap<Arc<str>, Timestamp>,
     patience: Patience,
@@ -135,6 +137,7 @@ impl Disruption {
                     self.are_commands_touched |= self.commands.iter().any(|command| command.concerns(&name.name));
                     if now.is_none() {
                         self.memory.rebalance.remove(&name.name);
+                        self.announced.remove(&name.name);
                     }
                 }
                 // Taints and pods are on nodes.
@@ -143,11 +146,14 @@ impl Disruption {
                 }
             }
             Input::Interrupted(interruption) => {
-                if interruption.cause == InterruptionCause::RebalanceRecommended {
-                    let claims = before.claims_with_id(&interruption.provider_id).map(|claim| claim.name().clone());
-                    self.memory.rebalance.extend(claims);
+                // A provider may announce again and again what it has announced: that is no news.
+                for claim in before.claims_with_id(&interruption.provider_id) {
+                    if interruption.cause == InterruptionCause::RebalanceRecommended {
+                        self.memory.rebalance.insert(claim.name().clone());
+                    }
+                    let known = self.announced.insert(claim.name().clone(), interruption.cause);
+                    self.is_changed |= known != Some(interruption.cause);
                 }
-                self.is_changed = true;
             }
             Input::WriteFailed { effect, error } => {
                 if let Effect::CreateClaim(claim) = &**effect {
@@ -595,6 +601,12 @@ fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerf_model::cloud::Interruption;
+    use kerf_model::cluster::{ClaimStatus, NodeClaim, ObjectMeta};
+    use kerf_model::duration::NillableDuration;
+    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
+    use kerf_model::requirement::Requirements;
+    use kerf_model::resources::ResourceList;
 
     #[test]
     fn a_nomination_lasts_twenty_seconds_and_is_extended_by_the_next() {
@@ -635,5 +647,56 @@ mod tests {
             let until = Timestamp::from_second(seconds).unwrap();
             assert_eq!(disruption.memory().nominations["a"], until, "batches of {batch_max} s");
         }
+    }
+
+    /// A label that announces an interruption is read every five seconds, and each time a whole round was made.
+    #[test]
+    fn what_the_cloud_announces_again_and_again_is_news_once() {
+        let texts = kerf_model::cluster::Texts::new;
+        let name = kerf_model::cluster::ObjectName::of_cluster("a");
+        let claim = NodeClaim {
+            meta: ObjectMeta {
+                name: name.clone(),
+                uid: Arc::from("a"),
+                resource_version: Arc::from("1"),
+                generation: 1,
+                created: Timestamp::UNIX_EPOCH,
+                deleting: None,
+                labels: texts(),
+                annotations: texts(),
+                finalizers: Vec::new(),
+                owners: Vec::new(),
+            },
+            node: NodeSpec {
+                class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
+                requirements: Requirements::new(),
+                taints: Vec::new(),
+                startup_taints: Vec::new(),
+                expire_after: NillableDuration::Never,
+                termination_grace_period: None,
+            },
+            requests: ResourceList::new(),
+            status: ClaimStatus { provider_id: Some(Arc::from("i-1")), ..ClaimStatus::default() },
+        };
+        let mut snapshot = ClusterSnapshot::default();
+        snapshot.apply(Change::NodeClaim(name.clone(), Some(Arc::new(claim))));
+        let mut disruption = Disruption::default();
+        let mut is_news = |input: Input| {
+            disruption.is_changed = false;
+            disruption.hear(&input, &snapshot);
+            disruption.is_changed
+        };
+        let announced = |provider_id: &str, cause: InterruptionCause| {
+            let notice = SignedDuration::from_mins(2);
+            Input::Interrupted(Interruption { provider_id: Arc::from(provider_id), cause, notice })
+        };
+        assert!(is_news(announced("i-1", InterruptionCause::RebalanceRecommended)));
+        assert!(!is_news(announced("i-1", InterruptionCause::RebalanceRecommended)));
+        assert!(is_news(announced("i-1", InterruptionCause::SpotReclaimed)));
+        assert!(!is_news(announced("i-1", InterruptionCause::SpotReclaimed)));
+        assert!(!is_news(announced("i-2", InterruptionCause::SpotReclaimed)), "nothing here is on it");
+        is_news(Input::Change(Change::NodeClaim(name, None)));
+        assert!(is_news(announced("i-1", InterruptionCause::SpotReclaimed)), "another claim of that name");
+        assert!(disruption.memory().rebalance.is_empty());
     }
 }
