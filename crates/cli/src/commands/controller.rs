@@ -4,6 +4,7 @@ mod gates;
 mod lenient;
 mod logging;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -360,10 +361,16 @@ fn catalogue(args: &Args) -> anyhow::Result<Catalogue> {
     Catalogue::from_json(&text).with_context(|| format!("cannot use the instance types of {}", path.display()))
 }
 
-/// The name of the pod is that of its host; with the process it is unique on a developer's machine too.
+/// The name of the pod is that of its host, unless the pod uses its node's network: then only chance tells two replicas on
+/// one node apart, whose processes may have the same number. As upstream, the name ends before the underscore.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}_{}", host.trim(), std::process::id())
+    format!("{}_{:016x}", host.trim(), chance())
+}
+
+/// Keys that the standard library draws from the system for every process.
+fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 impl Args {
@@ -399,5 +406,20 @@ impl LogLevel {
             Self::Info => LevelFilter::INFO,
             Self::Error => LevelFilter::ERROR,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two replicas that share the network of their node had one name, and both held the lease.
+    #[test]
+    fn two_processes_of_one_host_have_two_names() {
+        let identities: std::collections::BTreeSet<String> = (0..100).map(|_| identity()).collect();
+        assert_eq!(identities.len(), 100);
+        let hosts: std::collections::BTreeSet<&str> =
+            identities.iter().filter_map(|identity| Some(identity.rsplit_once('_')?.0)).collect();
+        assert_eq!(hosts.len(), 1, "{hosts:?}");
     }
 }
