@@ -166,7 +166,12 @@ fn update_instance(draft: &mut ClaimDraft<'_>, found: &CloudDrift, view: View<'_
     if let Some(hold) = Hold::of_drift(claim, view) {
         return Some(wait_for(draft, &hold));
     }
-    if known.is_some_and(|known| known.done.is_some()) {
+    if let Some(annotations) = known.and_then(|known| known.done.as_ref()) {
+        // Before it is asked again whether all is as it should be: the answer rests on what the claim says of itself.
+        if annotations.iter().any(|(key, value)| claim.meta.annotation(key) != Some(value)) {
+            annotations.iter().for_each(|(key, value)| draft.set_annotation(key, value));
+            return Some(Steps::default());
+        }
         in_place::tell(draft, &found.message);
         return None;
     }
