@@ -78,9 +78,9 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     steps
 }
 
-/// The condition as far as it follows from the pool as it is written now, of which nobody may have taken a hash yet. What
-/// else makes a claim drift stays as it stands.
-pub(super) fn foresee(draft: &mut ClaimDraft<'_>, view: View<'_>) {
+/// The condition as far as it follows from pool and class as they are written now, of which nobody may have taken a hash
+/// yet. What else makes a claim drift stays as it stands.
+pub(super) fn foresee(draft: &mut ClaimDraft<'_>, cloud: Option<CloudDrift>, view: View<'_>) {
     let claim = draft.claim;
     let Some(pool) = claim.pool().and_then(|name| view.snapshot.pool(name)) else { return };
     if !claim.status.conditions.is_true(kind::LAUNCHED) {
@@ -89,7 +89,8 @@ pub(super) fn foresee(draft: &mut ClaimDraft<'_>, view: View<'_>) {
     let edited = pool.hash.as_ref().is_some_and(|hash| hash::is_other(claim, hash));
     let template = edited.then(|| DriftReason::Pool(fields::changes(claim, pool), None));
     let stands = draft.conditions.get(kind::DRIFTED).map(|condition| condition.reason.clone());
-    match template.or_else(|| unmet_requirements(claim, pool, view)) {
+    let of_pool = template.or_else(|| unmet_requirements(claim, pool, view));
+    match of_pool.or_else(|| cloud.map(DriftReason::Cloud)) {
         Some(reason) => mark(draft, &reason),
         None if stands.is_some_and(|reason| POOLS_REASONS.contains(&&*reason)) => {
             draft.conditions.remove(kind::DRIFTED);
