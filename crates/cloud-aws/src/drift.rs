@@ -100,8 +100,9 @@ const CHECKS: [Check; 5] = [image, security_groups, subnet, reservation, placeme
 /// Something that it depends on is not known.
 pub fn drift(look: Look<'_>) -> Result<Option<CloudDrift>, CannotTell> {
     if let Some(edited) = edited(look.class, look.claim, look.instance) {
-        // A change in place is worth nothing where a new instance is needed anyway, or may be.
-        let in_place = edited.can_be_made_in_place() && selected_otherwise(look) == Ok(None);
+        // A change in place is worth nothing where a new instance is needed anyway. Where that is not known yet, the edit
+        // waits for it: a node that could stay must not go meanwhile.
+        let in_place = edited.can_be_made_in_place() && selected_otherwise(look)?.is_none();
         return Ok(Some(DriftReason::NodeClass(edited).told(in_place)));
     }
     Ok(selected_otherwise(look)?.map(|reason| reason.told(false)))

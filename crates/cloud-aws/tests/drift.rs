@@ -430,6 +430,8 @@ fn what_needs_a_new_instance_anyway_is_not_changed_in_place() {
     tagged()
         .found("subnets", json!([{"id": "subnet-9", "zone": "a"}]))
         .drifts("NodeClassDrift", "spec.tags[cost] was one and is two");
+    let reserved = tagged().instance(|facts| (facts.reservation_id, facts.is_fresh) = (Some("cr-1".into()), false));
+    assert_eq!(reserved.ask(), Err(CannotTell::ReservationNotFresh("cr-1".into())));
     let both = tagged().spec("context", Value::Null, json!("x"));
     both.drifts("NodeClassDrift", "spec.context is new: x; spec.tags[cost] was one and is two");
 }
