@@ -89,7 +89,7 @@ impl ClusterArgs {
 
 /// The node classes of every provider: a dump may come from anywhere.
 pub fn class_kinds() -> Vec<ClassKind> {
-    let kinds = kerf_api::Provider::ALL.into_iter().map(|provider| WatchedKind::NodeClass(provider).api_kind());
+    let kinds = Provider::ALL.into_iter().map(|provider| WatchedKind::NodeClass(provider).api_kind());
     kinds.map(|api| ClassKind { group: api.group.into(), kind: api.kind.into() }).collect()
 }
 
@@ -224,7 +224,7 @@ pub mod live {
     const PAGE: u32 = 500;
 
     pub fn kinds(features: Features) -> Vec<WatchedKind> {
-        let mut kinds: Vec<WatchedKind> = kerf_api::Provider::ALL.into_iter().flat_map(WatchedKind::all).collect();
+        let mut kinds: Vec<WatchedKind> = Provider::ALL.into_iter().flat_map(WatchedKind::all).collect();
         kinds.extend(features.kinds());
         kinds.sort();
         kinds.dedup();
