@@ -127,3 +127,58 @@ impl Actor for Classes {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kerf_api::admission::Admission;
+    use kerf_cloud::Catalogue;
+
+    use super::*;
+    use crate::world::{Pace, World};
+
+    fn world(image: &str, tier: &str) -> (World, ObjectName) {
+        let admission = Arc::new(Admission::new(&kerf_api::crds(None)).unwrap());
+        let now = "2026-01-05T09:00:00Z".parse().unwrap();
+        let mut world = World::new(admission, 1, Pace::default(), now);
+        world.add(Classes::new(Account::in_zones_of(Catalogue::ec2_like().types())));
+        let class = json!({"metadata": {"name": "default"}, "spec": {
+            "role": "nodes", "amiFamily": "AL2", "amiSelectorTerms": [{"name": image}],
+            "subnetSelectorTerms": [{"tags": {"tier": tier}}], "securityGroupSelectorTerms": [{"name": "nodes"}],
+        }});
+        world.store_mut().create(Kind::Ec2NodeClass, class, now).unwrap();
+        world.step(now).unwrap();
+        (world, ObjectName::of_cluster("default"))
+    }
+
+    #[test]
+    fn a_class_says_what_it_has_found_and_carries_its_hash() {
+        let (world, name) = world("*-1.27-*", "private");
+        let class = world.store().get(Kind::Ec2NodeClass, &name).unwrap();
+        assert!(class.is_condition_true("Ready"));
+        assert_eq!(class.at(&["status", "amis"]).unwrap()[0]["id"], "ami-al2k127amd64");
+        let subnets = class.list(&["status", "subnets"]);
+        let ids: Vec<_> = subnets.iter().map(|subnet| (&subnet["id"], &subnet["zone"])).collect();
+        assert_eq!(ids[0], (&json!("subnet-a1"), &json!("us-east-1a")));
+        assert_eq!((ids.len(), &class.at(&["status", "securityGroups"]).unwrap()[0]["id"]), (3, &json!("sg-nodes")));
+        let read = Ec2Class::read(class.body()).unwrap();
+        assert_eq!(read.stamp.hash, Some(read.seal(CA_BUNDLE).unwrap().hash.to_string()));
+    }
+
+    #[test]
+    fn a_class_that_finds_nothing_is_not_ready_and_says_what_is_missing() {
+        for (image, tier, type_, reason) in [
+            ("*-1.99-*", "private", "AMIsReady", "AMINotFound"),
+            ("*-1.27-*", "nowhere", "SubnetsReady", "SubnetsNotFound"),
+        ] {
+            let (world, name) = world(image, tier);
+            let class = world.store().get(Kind::Ec2NodeClass, &name).unwrap();
+            let conditions = class.list(&["status", "conditions"]);
+            for type_ in [type_, "Ready"] {
+                let found = conditions.iter().find(|condition| condition["type"] == type_).unwrap();
+                assert_eq!((&found["status"], &found["reason"]), (&json!("False"), &json!(reason)), "{type_}");
+            }
+        }
+    }
+}
