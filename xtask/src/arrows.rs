@@ -23,7 +23,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("kerf-cloud-aws", &["kerf-model", "kerf-api", "kerf-cloud"]),
     ("kerf-dashboard", &["kerf-model", "kerf-engine"]),
     ("kerf-controller", CONTROLLER_MAY_KNOW),
-    ("kerf-sim", SHELL_MAY_KNOW),
+    ("kerf-sim", WORLD_MAY_KNOW),
     ("kerf-testkit", PURE_CRATES),
     ("kerf-cli", EVERYTHING_SHIPPED),
     ("kerf-bench", EVERYTHING_SHIPPED),
@@ -33,8 +33,17 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
 
 const PURE_CRATES: &[&str] = &["kerf-model", "kerf-scheduling", "kerf-disruption", "kerf-lifecycle", "kerf-engine"];
 
-const SHELL_MAY_KNOW: &[&str] =
-    &["kerf-model", "kerf-scheduling", "kerf-disruption", "kerf-lifecycle", "kerf-engine", "kerf-api", "kerf-cloud"];
+/// Its cloud drifts as AWS does, by the same rules.
+const WORLD_MAY_KNOW: &[&str] = &[
+    "kerf-model",
+    "kerf-scheduling",
+    "kerf-disruption",
+    "kerf-lifecycle",
+    "kerf-engine",
+    "kerf-api",
+    "kerf-cloud",
+    "kerf-cloud-aws",
+];
 
 /// The providers need a client, which only the controller has.
 const CONTROLLER_MAY_KNOW: &[&str] = &[

@@ -33,12 +33,12 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-pub use ec2_node_class::{Ec2HashVersion, ec2_node_class_hash};
+pub use ec2_node_class::{Ec2HashVersion, ec2_node_class_fields, ec2_node_class_hash, ec2_node_class_seal};
 pub use error::{Expected, HashError, HashProblem};
 pub use fields::{Edit, FieldChange, FieldHashes};
 pub use migrate::{Claim, ClaimWrite, Restamp, restamp_for_ec2_node_class, restamp_for_node_pool};
 pub use node_pool::{NODE_POOL_HASH_VERSION, NodeClassKind, node_pool_hash};
-pub use stamp::{Seal, Stamp, StampKeys, drifted};
+pub use stamp::{EC2_NODE_CLASS_KEYS, NODE_POOL_KEYS, Seal, Stamp, StampKeys, drifted};
 
 /// A drift hash; its text is decimal, as in the annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,12 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use kerf_api::Provider;
 use kerf_api::admission::Admission;
 use kerf_api::change::{Features, Reader, WatchedKind};
 use kerf_api::crds;
 use kerf_api::manifest::Document;
 use kerf_api::provider::label_rules;
 use kerf_cloud::Catalogue;
+use kerf_cloud_aws::Ec2Class;
 use kerf_model::label::LabelRules;
 use kerf_model::node_pool::ClassKind;
 use kerf_model::snapshot::ClusterSnapshot;
@@ -50,6 +52,8 @@ pub struct Cluster {
     /// What each pool may launch, with overlays on it.
     pub types: Catalogues,
     pub rules: LabelRules,
+    /// Of EC2: what else there is to them than every class has.
+    pub ec2_classes: BTreeMap<Arc<str>, Ec2Class>,
     /// What was assumed because the input does not say it.
     pub assumptions: Vec<String>,
     pub outcome: Outcome,
@@ -85,7 +89,7 @@ impl ClusterArgs {
 
 /// The node classes of every provider: a dump may come from anywhere.
 pub fn class_kinds() -> Vec<ClassKind> {
-    let kinds = kerf_api::Provider::ALL.into_iter().map(|provider| WatchedKind::NodeClass(provider).api_kind());
+    let kinds = Provider::ALL.into_iter().map(|provider| WatchedKind::NodeClass(provider).api_kind());
     kinds.map(|api| ClassKind { group: api.group.into(), kind: api.kind.into() }).collect()
 }
 
@@ -94,10 +98,16 @@ impl Cluster {
         let mut reader = Reader::new(None);
         let mut snapshot = ClusterSnapshot::default();
         let mut assumed = Assumed::default();
+        let mut ec2_classes = BTreeMap::new();
         for mut object in objects {
             let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
             let Some(kind) = WatchedKind::of(text("apiVersion"), text("kind")) else { continue };
             assumed.complete(kind, &mut object);
+            if kind == WatchedKind::NodeClass(Provider::Aws)
+                && let Ok(class) = Ec2Class::read(&object)
+            {
+                ec2_classes.insert(Arc::clone(&class.common.class.name), class);
+            }
             match reader.seen_json(kind, &object) {
                 Ok(seen) => snapshot.apply(seen.change),
                 Err(error) => {
@@ -116,7 +126,7 @@ impl Cluster {
         if outcome == Outcome::Unreadable {
             assumptions.push("what could not be read is not there".to_owned());
         }
-        Self { snapshot, types, rules, assumptions, outcome }
+        Self { snapshot, types, rules, ec2_classes, assumptions, outcome }
     }
 }
 
@@ -146,7 +156,7 @@ impl Assumed {
         if kind.api_kind().namespaced && object.pointer("/metadata/namespace").is_none() {
             object["metadata"]["namespace"] = json!("default");
         }
-        if is_manifest && kind == WatchedKind::NodePool {
+        if is_manifest && matches!(kind, WatchedKind::NodePool | WatchedKind::NodeClass(Provider::Aws)) {
             self.put_defaults(object);
         }
         if has_conditions {
@@ -214,7 +224,7 @@ pub mod live {
     const PAGE: u32 = 500;
 
     pub fn kinds(features: Features) -> Vec<WatchedKind> {
-        let mut kinds: Vec<WatchedKind> = kerf_api::Provider::ALL.into_iter().flat_map(WatchedKind::all).collect();
+        let mut kinds: Vec<WatchedKind> = Provider::ALL.into_iter().flat_map(WatchedKind::all).collect();
         kinds.extend(features.kinds());
         kinds.sort();
         kinds.dedup();

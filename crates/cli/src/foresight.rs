@@ -15,11 +15,17 @@ use kerf_model::cluster::NodeClaim;
 use crate::cluster::{Cluster, class_kinds};
 
 impl Cluster {
-    /// Says of every claim whether it has settled and whether it has drifted, as of this moment and of the pools as they
-    /// are written.
+    /// Says of every claim whether it has settled and whether it has drifted, as of this moment and of the pools and
+    /// classes as they are written.
     pub fn mark(&mut self, now: Timestamp) {
-        let changed = self
-            .with_view(now, |view| view.snapshot.claims().filter_map(|claim| foresee(claim, view)).collect::<Vec<_>>());
+        let of_class = |claim: &NodeClaim| {
+            let class = self.ec2_classes.get(&claim.node.class.name)?;
+            let is_of = class.common.class == claim.node.class;
+            is_of.then(|| kerf_cloud_aws::foresee(class, claim, &self.rules)).flatten()
+        };
+        let changed = self.with_view(now, |view| {
+            view.snapshot.claims().filter_map(|claim| foresee(claim, of_class(claim), view)).collect::<Vec<_>>()
+        });
         self.put(changed);
     }
 

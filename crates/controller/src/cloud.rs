@@ -189,7 +189,10 @@ where
             Err(error) => return UpdateAnswer::Failed { message: chain(&error).into() },
         };
         let call = ("nodeclaim.disruption", "Update", claim.pool().unwrap_or_default());
-        let failed = |answer: &UpdateAnswer| (*answer != UpdateAnswer::Done).then_some("unknown");
+        let failed = |answer: &UpdateAnswer| match answer {
+            UpdateAnswer::Done { .. } => None,
+            UpdateAnswer::Failed { .. } | UpdateAnswer::Impossible { .. } => Some("unknown"),
+        };
         let answer = self.timed(call, self.provider.update(Order { claim, class: class.as_ref() }), failed).await;
         info!(nodeclaim = &**claim.name(), answer = ?answer, "asked to change an instance as it runs");
         answer

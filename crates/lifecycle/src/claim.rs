@@ -1,5 +1,6 @@
 //! The life of a claim.
 
+use kerf_model::cloud::CloudDrift;
 use kerf_model::cluster::NodeClaim;
 use kerf_model::effect::{Effect, Target};
 use kerf_model::label::TERMINATION_FINALIZER;
@@ -84,15 +85,16 @@ pub fn next(claim: &NodeClaim, view: View<'_>) -> Steps {
 
 /// The claim as the next look at it would leave what decides whether it may be disrupted: settled or not, drifted or not.
 /// `None` if that is how it is. For plans, which are made of clusters that nobody has looked at yet, and of moments to
-/// come. What a provider would say of drift stays as it stands.
-pub fn foresee(claim: &NodeClaim, view: View<'_>) -> Option<NodeClaim> {
+/// come. `cloud` is what the provider would say of drift as far as that is known without it; else what it has said stays as
+/// it stands.
+pub fn foresee(claim: &NodeClaim, cloud: Option<CloudDrift>, view: View<'_>) -> Option<NodeClaim> {
     if !view.settings.manages(&claim.node.class) || claim.meta.is_deleting() {
         return None;
     }
     let mut draft = ClaimDraft::new(claim, view.now);
     // It tells when to look again, which whoever plans asks for itself.
     let _ = consolidatable::step(&mut draft, view);
-    drift::foresee(&mut draft, view);
+    drift::foresee(&mut draft, cloud, view);
     let conditions = draft.conditions.finish()?;
     let mut marked = claim.clone();
     marked.status.conditions = conditions;

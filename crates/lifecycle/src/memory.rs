@@ -105,7 +105,7 @@ impl Memory {
             }
             Input::InstanceUpdated { claim, answer } => {
                 let memory = self.claim_mut(claim);
-                memory.in_place.answered(answer, now);
+                memory.in_place.answered(answer);
                 memory.drift.expire();
             }
             Input::InstanceFound { provider_id, exists } => {
@@ -131,7 +131,7 @@ impl Memory {
                 {
                     for claim in before.claims_of(node) {
                         let in_place = &mut self.claim_mut(&Target::from(&claim.meta)).in_place;
-                        in_place.answered(&UpdateAnswer::Failed { message: message.as_str().into() }, now);
+                        in_place.answered(&UpdateAnswer::Failed { message: message.as_str().into() });
                     }
                 }
             }

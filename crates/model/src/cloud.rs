@@ -57,15 +57,12 @@ pub struct CloudDrift {
 /// The answer to asking for a change of a running instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateAnswer {
-    Done,
+    /// The claim gets these annotations: it is as one that was launched today.
+    Done { annotations: Texts },
     /// May work when it is asked for again.
-    Failed {
-        message: Arc<str>,
-    },
+    Failed { message: Arc<str> },
     /// Will not work, however often it is asked for: a resource has all the tags that it can have.
-    Impossible {
-        message: Arc<str>,
-    },
+    Impossible { message: Arc<str> },
 }
 
 /// What a provider's registration hook says of a claim whose node has joined.

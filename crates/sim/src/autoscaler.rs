@@ -11,7 +11,7 @@ mod shortage;
 mod writes;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -32,14 +32,16 @@ pub use image::{IMAGE, TAGS};
 pub use ledger::Ledger;
 pub use shortage::Shortage;
 
+use crate::ec2::Launchable;
 use crate::faults::{Fate, Faults, Mutation, turned_round};
 use crate::journal::Journal;
-use crate::store::{ApiError, Kind, Store};
+use crate::store::{ApiError, Store};
 use crate::world::Actor;
 use clock::SkewedClock;
 use ears::Ears;
+use image::Wanted;
 
-/// The provider whose kinds the world's pools use.
+/// The provider whose kinds the world's pools use, unless another is said.
 const PROVIDER: Provider = Provider::Kwok;
 
 /// How long a refusal takes to come back.
@@ -49,6 +51,7 @@ const HEARD_AFTER: SignedDuration = SignedDuration::from_millis(10);
 const MOST_TOLD: usize = 10_000;
 
 pub struct Autoscaler {
+    provider: Provider,
     settings: Settings,
     engine: Engine,
     ears: Ears,
@@ -56,8 +59,8 @@ pub struct Autoscaler {
     cloud: Cloud,
     /// Answers and failures that the engine hears with the next step.
     heard: Vec<Input>,
-    /// The pools that know their instance types, and which edition of them.
-    offered: (BTreeSet<Arc<str>>, u64),
+    /// The pools that know their instance types with what their class can launch, and which edition of them.
+    offered: (BTreeMap<Arc<str>, Launchable>, u64),
     is_synced: bool,
     /// By the engine's clock.
     wake: Option<Timestamp>,
@@ -95,6 +98,7 @@ struct Sent {
 impl Autoscaler {
     pub fn new(types: InstanceTypes, pace: CloudPace) -> Self {
         Self {
+            provider: PROVIDER,
             engine: Engine::new(Self::default_settings()),
             settings: Self::default_settings(),
             ears: Ears::new(PROVIDER, Features::default()),
@@ -120,10 +124,20 @@ impl Autoscaler {
 
     /// What an operator gets who sets nothing.
     pub fn default_settings() -> Settings {
-        let api = WatchedKind::NodeClass(PROVIDER).api_kind();
+        Self::settings_for(PROVIDER)
+    }
+
+    pub fn settings_for(provider: Provider) -> Settings {
+        let api = WatchedKind::NodeClass(provider).api_kind();
         let class = ClassKind { group: api.group.into(), kind: api.kind.into() };
         let lifecycle = kerf_lifecycle::Settings::for_classes(vec![class]);
-        Settings::new(lifecycle, kerf_api::provider::label_rules(Some(PROVIDER)))
+        Settings::new(lifecycle, kerf_api::provider::label_rules(Some(provider)))
+    }
+
+    /// Whose kinds its pools use. The settings must be for the same.
+    #[must_use]
+    pub fn for_provider(self, provider: Provider) -> Self {
+        Self { provider, ears: Ears::new(provider, Features::default()), ..self }
     }
 
     #[must_use]
@@ -184,7 +198,7 @@ impl Autoscaler {
         let mut settings = self.settings.clone();
         settings.node_overlays = features.node_overlays;
         settings.capacity_buffers = features.capacity_buffers;
-        Self { ears: Ears::new(PROVIDER, features), ..self.with_settings(settings) }
+        Self { ears: Ears::new(self.provider, features), ..self.with_settings(settings) }
     }
 
     /// How often the engine told what it had told already.
@@ -246,17 +260,24 @@ impl Autoscaler {
     }
 
     /// The catalogue is asked for again when pools come and go, and when something is sold out.
-    fn offer_types(&mut self, inputs: &mut Vec<Input>, now: Timestamp) {
-        let pools: BTreeSet<Arc<str>> =
-            self.engine.snapshot().pools().map(|pool| pool.meta.name.name.clone()).collect();
-        let offered = (pools, self.edition(now));
-        if offered != self.offered {
+    fn offer_types(&mut self, store: &Store, inputs: &mut Vec<Input>, now: Timestamp) {
+        let pools = self.engine.snapshot().pools();
+        let pools: BTreeMap<_, _> =
+            pools.map(|pool| (pool.meta.name.name.clone(), Launchable::of(store, &pool.class))).collect();
+        let edition = self.edition(now);
+        let (known, offered) = &self.offered;
+        let is_known = *offered == edition
+            && known.len() == pools.len()
+            && known.iter().zip(&pools).all(|(old, new)| old.0 == new.0 && old.1.is_as(new.1));
+        if !is_known {
             let mut types = self.cloud.types().clone();
             if self.swing(now).is_some_and(|(edition, _)| edition % 2 == 1) {
                 types = types.iter().cloned().map(turned_round).collect();
             }
-            inputs.push(Input::Catalogue(offered.0.iter().map(|pool| (pool.clone(), types.clone())).collect()));
-            self.offered = offered;
+            let rules = &self.settings.labels;
+            let offered = pools.iter().map(|(pool, launchable)| (pool.clone(), launchable.types(&types, rules)));
+            inputs.push(Input::Catalogue(offered.collect()));
+            self.offered = (pools, edition);
         }
     }
 
@@ -381,8 +402,8 @@ impl Autoscaler {
                 }
                 let fate = self.faults.launch();
                 let order = sent.claim.as_deref().map(|claim| {
-                    let class = &*claim.node.class.name;
-                    (claim, image::wanted(store, class), image::wanted_tags(store, class))
+                    let class = &claim.node.class;
+                    (claim, Wanted::by(store, &class.kind, &class.name))
                 });
                 self.cloud.launch(claim, order, fate, now);
             }
@@ -391,18 +412,14 @@ impl Autoscaler {
             Effect::ListInstances => self.cloud.list(now),
             Effect::FindInstance { provider_id } => self.cloud.find(&provider_id, now),
             Effect::CheckDrift { claim } => {
-                let class = store.get(Kind::NodeClaim, &claim.name).ok();
-                let class = class.and_then(|claim| claim.text(&["spec", "nodeClassRef", "name"]));
-                let image = class.and_then(|class| image::wanted(store, class));
-                let tags = class.and_then(|class| image::wanted_tags(store, class));
-                self.cloud.check_drift(claim, image.as_deref(), tags.as_deref(), now);
+                let wanted = Wanted::of_claim(store, &claim.name);
+                let known = self.engine.snapshot().claim(&claim.name.name).cloned();
+                self.cloud.check_drift(claim, known.as_deref(), &wanted, now);
             }
             Effect::RunHooks { claim } => self.cloud.run_hooks(claim, now),
             Effect::UpdateInstance { claim } => {
-                let class = store.get(Kind::NodeClaim, &claim.name).ok();
-                let class = class.and_then(|claim| claim.text(&["spec", "nodeClassRef", "name"]));
-                let tags = class.and_then(|class| image::wanted_tags(store, class));
-                self.cloud.update(claim, tags, now);
+                let wanted = Wanted::of_claim(store, &claim.name);
+                self.cloud.update(claim, wanted, now);
             }
             Effect::Reboot { claim, provider_id, operation } => self.cloud.reboot(claim, &provider_id, operation, now),
             Effect::CreateClaim(_)
@@ -500,7 +517,7 @@ impl Autoscaler {
         }
         // Which pools there are is known only after the changes are taken in.
         let mut catalogue = Vec::new();
-        self.offer_types(&mut catalogue, now);
+        self.offer_types(store, &mut catalogue, now);
         if !catalogue.is_empty() {
             let more = self.engine.handle(catalogue.into_iter().filter_map(heard), shown);
             output.effects.extend(more.effects);

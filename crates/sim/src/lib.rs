@@ -4,7 +4,7 @@
 //! - [`world`]: what lives around it, each an [`Actor`](world::Actor) that looks at the store and writes to it: scheduler,
 //!   workload controllers, kubelets, volumes. They run in a fixed order until nothing changes; then time jumps.
 //!
-//! - [`autoscaler`]: Kerf itself, living there, and its cloud. [`faults`]: what goes wrong around it.
+//! - [`autoscaler`]: Kerf itself, living there, and its cloud; `ec2`: the little of AWS that an EC2NodeClass needs. [`faults`]: what goes wrong around it.
 //! - [`history`]: random clusters and changes with faults, looked at by the [`checkers`]; a [`journal`] of all of it.
 //! - [`scenario`]: what people write: objects, a timed script, expectations. [`timeline`]: what happened, to read.
 //!
@@ -18,6 +18,7 @@
 
 pub mod autoscaler;
 pub mod checkers;
+mod ec2;
 pub mod faults;
 pub mod history;
 pub mod journal;

@@ -12,6 +12,7 @@ mod value;
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use kerf_api::Provider;
 use kerf_api::change::Features;
 use kerf_cloud::Catalogue;
 use kerf_model::cloud::InterruptionCause;
@@ -53,6 +54,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("disruption/empty-nodes", include_str!("../../../scenarios/disruption/empty-nodes.yaml")),
     ("disruption/failing-pool", include_str!("../../../scenarios/disruption/failing-pool.yaml")),
     ("disruption/in-place-drift", include_str!("../../../scenarios/disruption/in-place-drift.yaml")),
+    ("disruption/in-place-aws", include_str!("../../../scenarios/disruption/in-place-aws.yaml")),
     ("disruption/interruption", include_str!("../../../scenarios/disruption/interruption.yaml")),
     ("disruption/legacy-repair", include_str!("../../../scenarios/disruption/legacy-repair.yaml")),
     ("disruption/rebalance", include_str!("../../../scenarios/disruption/rebalance.yaml")),
@@ -67,6 +69,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("disruption/waves", include_str!("../../../scenarios/disruption/waves.yaml")),
     ("disruption/waves-halt", include_str!("../../../scenarios/disruption/waves-halt.yaml")),
     ("mission/000-drift-fields", include_str!("../../../scenarios/mission/000-drift-fields.yaml")),
+    ("mission/000-drift-fields-aws", include_str!("../../../scenarios/mission/000-drift-fields-aws.yaml")),
     ("mission/001-upgrade", include_str!("../../../scenarios/mission/001-upgrade.yaml")),
     ("mission/002-toggles", include_str!("../../../scenarios/mission/002-toggles.yaml")),
     ("mission/002-truth-table", include_str!("../../../scenarios/mission/002-truth-table.yaml")),
@@ -199,6 +202,14 @@ impl Scenario {
     /// Reads the text of a scenario. `file` is only for messages.
     pub fn read(file: &str, text: &str) -> Result<Self, ScenarioError> {
         read::read(file, text)
+    }
+
+    /// Whose node classes its pools name: AWS's if it begins with one of them.
+    fn provider(&self) -> Provider {
+        match self.objects.iter().any(|object| object.kind == Kind::Ec2NodeClass) {
+            true => Provider::Aws,
+            false => Provider::Kwok,
+        }
     }
 
     /// A scenario that comes with Kerf; `None` if there is none of this name.

@@ -4,6 +4,7 @@
 //! compared instead, and `ipPrefixCount`, which the reference forgets.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
@@ -79,6 +80,11 @@ pub fn ec2_node_class_seal(class: &Value, ca_bundle: &str) -> Result<Seal, HashE
 /// The fields that drift, with both values. `spec.amiFamily` is the family that the class resolves to.
 pub fn ec2_node_class_changes(old: &Value, new: &Value) -> Result<Vec<FieldChange>, HashError> {
     Ok(changes_between(&leaves(old)?, &leaves(new)?))
+}
+
+/// The fields that drift as they are now, by the names that field hashes have; a map as a whole.
+pub fn ec2_node_class_fields(class: &Value) -> Result<BTreeMap<String, Value>, HashError> {
+    Ok(leaves(class)?.into_iter().map(|leaf| (leaf.path, leaf.json.into_owned())).collect())
 }
 
 fn leaves(class: &Value) -> Result<Vec<Leaf<'_>>, HashError> {

@@ -45,13 +45,17 @@ pub struct Seal {
 
 impl Stamp {
     pub fn read(annotations: &BTreeMap<String, String>, keys: StampKeys) -> Self {
-        let hash = annotations.get(keys.hash).cloned();
+        Self::find(keys, |key| annotations.get(key).map(String::as_str))
+    }
+
+    /// The same from wherever annotations are kept.
+    pub fn find<'a>(keys: StampKeys, annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let hash = annotation(keys.hash);
         // An unreadable map is as good as none: the hash alone then decides.
-        let fields = annotations
-            .get(keys.fields)
+        let fields = annotation(keys.fields)
             .and_then(|text| text.parse::<FieldHashes>().ok())
-            .filter(|fields| hash.as_deref() == Some(fields.of.to_string().as_str()));
-        Self { hash, version: annotations.get(keys.version).cloned(), fields }
+            .filter(|fields| hash == Some(fields.of.to_string().as_str()));
+        Self { hash: hash.map(str::to_owned), version: annotation(keys.version).map(str::to_owned), fields }
     }
 }
 

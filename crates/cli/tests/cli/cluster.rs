@@ -297,6 +297,49 @@ fn the_plan_shows_what_an_edit_of_a_pool_would_do() {
     assert_eq!((&blue["verdict"], &blue["plan"]["reason"]), (&json!("go"), &json!("Drifted")), "{blue}");
 }
 
+/// So does a node class of AWS's, as far as hashes and images tell.
+#[test]
+fn the_plan_shows_what_an_edit_of_an_ec2_node_class_would_do() {
+    let class = |role: &str, image: &str| {
+        format!(
+            "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}
+spec: {{role: {role}, amiSelectorTerms: [{{alias: al2023@latest}}], subnetSelectorTerms: [{{id: subnet-1}}], securityGroupSelectorTerms: [{{id: sg-1}}]}}
+status: {{amis: [{{id: ami-arm, requirements: [{{key: kubernetes.io/arch, operator: In, values: [arm64]}}]}}, {{id: {image}, requirements: [{{key: kubernetes.io/arch, operator: In, values: [amd64]}}]}}]}}
+"
+        )
+    };
+    let hashed = kerf("hash -f - -o json").stdin(class("nodes", "ami-1")).exits(0).json();
+    let hash = hashed[0]["hash"].as_str().unwrap();
+    let number = |text: &Value| text.as_str().unwrap().parse::<u64>().unwrap();
+    let fields = hashed[0]["fields"].as_object().unwrap().iter();
+    let fields: Vec<_> = fields.map(|(field, hash)| format!("{field}={:016x}", number(hash))).collect();
+    let why = |role: &str, image: &str, annotations: &str| {
+        let claim = node(&format!(", annotations: {{{annotations}}}"), "")
+            .replace("{group: karpenter.kwok.sh, kind: KWOKNodeClass", "{group: karpenter.k8s.aws, kind: EC2NodeClass")
+            .replace("status: {providerID", "status: {imageID: ami-1, providerID")
+            .replace("labels: {", "labels: {kubernetes.io/arch: amd64, ");
+        let pool = pool("a", "  disruption: {consolidateAfter: Never}\n")
+            .replace("{group: karpenter.kwok.sh, kind: KWOKNodeClass", "{group: karpenter.k8s.aws, kind: EC2NodeClass");
+        let text = pool + &class(role, image) + &claim + POD;
+        let why = kerf("why nodeclaim c -f - --at 2026-11-16T12:00:00Z -o json").stdin(text).exits(0).json();
+        let drift = why["facts"].as_array().unwrap().iter().find(|fact| fact["name"] == "drifted").cloned();
+        drift.map_or_else(String::new, |drift| drift["value"].as_str().unwrap().to_owned())
+    };
+    let of_kerf = format!(
+        "karpenter.k8s.aws/ec2nodeclass-hash: '{hash}', karpenter.k8s.aws/ec2nodeclass-hash-version: v6, kerf.sh/ec2nodeclass-field-hashes: 'v1 {hash} {}'",
+        fields.join(",")
+    );
+    assert_eq!(why("nodes", "ami-1", &of_kerf), "");
+    let edited = why("others", "ami-1", &of_kerf);
+    assert!(edited.starts_with("NodeClassDrift: spec.role was a value with hash "), "{edited}");
+    assert!(edited.ends_with(" and is others"), "{edited}");
+    let image = "AMIDrift: spec.amiSelectorTerms selected ami-1 and selects ami-2";
+    assert_eq!(why("nodes", "ami-2", &of_kerf), image);
+    // Another controller left no hashes of fields, and no hash of the class is in the dump: only the image tells.
+    assert_eq!(why("others", "ami-1", "a: b"), "");
+    assert_eq!(why("others", "ami-2", "a: b"), image);
+}
+
 #[test]
 fn the_plan_tells_of_nodes_whose_time_is_over() {
     let text = pool("a", "  disruption: {consolidateAfter: Never}\n") + &node("", ", expireAfter: 2h") + POD;

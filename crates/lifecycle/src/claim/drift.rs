@@ -78,9 +78,9 @@ pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {
     steps
 }
 
-/// The condition as far as it follows from the pool as it is written now, of which nobody may have taken a hash yet. What
-/// else makes a claim drift stays as it stands.
-pub(super) fn foresee(draft: &mut ClaimDraft<'_>, view: View<'_>) {
+/// The condition as far as it follows from pool and class as they are written now, of which nobody may have taken a hash
+/// yet. What else makes a claim drift stays as it stands.
+pub(super) fn foresee(draft: &mut ClaimDraft<'_>, cloud: Option<CloudDrift>, view: View<'_>) {
     let claim = draft.claim;
     let Some(pool) = claim.pool().and_then(|name| view.snapshot.pool(name)) else { return };
     if !claim.status.conditions.is_true(kind::LAUNCHED) {
@@ -89,7 +89,8 @@ pub(super) fn foresee(draft: &mut ClaimDraft<'_>, view: View<'_>) {
     let edited = pool.hash.as_ref().is_some_and(|hash| hash::is_other(claim, hash));
     let template = edited.then(|| DriftReason::Pool(fields::changes(claim, pool), None));
     let stands = draft.conditions.get(kind::DRIFTED).map(|condition| condition.reason.clone());
-    match template.or_else(|| unmet_requirements(claim, pool, view)) {
+    let of_pool = template.or_else(|| unmet_requirements(claim, pool, view));
+    match of_pool.or_else(|| cloud.map(DriftReason::Cloud)) {
         Some(reason) => mark(draft, &reason),
         None if stands.is_some_and(|reason| POOLS_REASONS.contains(&&*reason)) => {
             draft.conditions.remove(kind::DRIFTED);
@@ -166,7 +167,12 @@ fn update_instance(draft: &mut ClaimDraft<'_>, found: &CloudDrift, view: View<'_
     if let Some(hold) = Hold::of_drift(claim, view) {
         return Some(wait_for(draft, &hold));
     }
-    if known.is_some_and(|known| known.done.is_some()) {
+    if let Some(annotations) = known.and_then(|known| known.done.as_ref()) {
+        // Before it is asked again whether all is as it should be: the answer rests on what the claim says of itself.
+        if annotations.iter().any(|(key, value)| claim.meta.annotation(key) != Some(value)) {
+            annotations.iter().for_each(|(key, value)| draft.set_annotation(key, value));
+            return Some(Steps::default());
+        }
         in_place::tell(draft, &found.message);
         return None;
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cloud::{CloudDrift, HookReport, LaunchError, Launched, TerminateAnswer, UpdateAnswer};
+use kerf_model::cluster::Texts;
 
 use super::{ANSWER_WITHIN, back_off};
 use crate::view::later;
@@ -79,8 +80,8 @@ pub(crate) struct HookCheck {
 pub(crate) struct InPlaceCall {
     /// The question that is not answered yet.
     pub asked: Option<Timestamp>,
-    /// When the provider said that it is done.
-    pub done: Option<Timestamp>,
+    /// The provider said that it is done, and what the claim is to carry from then on.
+    pub done: Option<Texts>,
     pub failures: u32,
     pub failure: Option<Arc<str>>,
 }
@@ -151,11 +152,11 @@ impl InPlaceCall {
     /// Then the node is replaced after all.
     const TRIES: u32 = 3;
 
-    pub fn answered(&mut self, answer: &UpdateAnswer, now: Timestamp) {
+    pub fn answered(&mut self, answer: &UpdateAnswer) {
         self.asked = None;
         match answer {
             // Asked again whether it is as it should be: see `DriftCheck`.
-            UpdateAnswer::Done => *self = Self { done: Some(now), ..Self::default() },
+            UpdateAnswer::Done { annotations } => *self = Self { done: Some(annotations.clone()), ..Self::default() },
             UpdateAnswer::Failed { message } => {
                 self.failures = self.failures.saturating_add(1);
                 self.failure = Some(message.clone());

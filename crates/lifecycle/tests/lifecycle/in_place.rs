@@ -148,7 +148,10 @@ fn the_provider_changes_what_it_can_of_the_running_instance() {
          wake 12:01:00",
     );
     check(&world.claim("a"), "wake 12:01:00");
-    world.hear(Input::InstanceUpdated { claim: target(), answer: UpdateAnswer::Done });
+    let done = UpdateAnswer::Done { annotations: [("example.com/hash".into(), "2".into())].into() };
+    world.hear(Input::InstanceUpdated { claim: target(), answer: done });
+    check(&world.claim("a"), "patch claim a: @example.com/hash=2");
+    world.apply(&format!("claim a {RUNNING} annotation.example.com/hash=2"));
     check(
         &world.claim("a"),
         "check drift of a

@@ -1,25 +1,30 @@
 //! A cloud on virtual time: instances start, boot, join as nodes, and end.
 
+mod made;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_api::Provider;
+use kerf_api::provider::label_rules;
 use kerf_cloud::InstanceTypes;
 use kerf_cloud::choice::{Choice, choose};
 use kerf_model::change::Input;
 use kerf_model::cloud::{
-    CloudDrift, HookReport, Instance, Interruption, InterruptionCause, LaunchError, Launched, RebootAnswer,
-    TerminateAnswer, UpdateAnswer,
+    HookReport, Instance, Interruption, InterruptionCause, LaunchError, Launched, RebootAnswer, TerminateAnswer,
 };
 use kerf_model::cluster::{InstanceType, NodeClaim, ObjectName, OfferingName, Texts};
 use kerf_model::effect::Target;
-use kerf_model::label::{self, taint_key};
+use kerf_model::label::{self, LabelRules, taint_key};
 use kerf_model::resources::ResourceList;
 use serde_json::{Map, Value, json};
 
-use super::image;
+use self::made::Made;
+use super::image::{self, Wanted};
 use super::ledger::Ledger;
 use super::shortage::{self, Shortage};
+use crate::ec2::Account;
 use crate::faults::LaunchFate;
 use crate::store::{ApiError, Kind, Part, Patch, Store};
 use crate::world::{Alarms, LOST, change_status};
@@ -40,8 +45,8 @@ pub const CURED_BY_REBOOT: &str = "Hang";
 /// Between a warning and the end of a machine that the cloud takes back.
 const NOTICE: SignedDuration = SignedDuration::from_mins(2);
 
-/// A claim to launch for, and the image and the tags that its class names.
-type Ordered<'a> = (&'a NodeClaim, Option<Arc<str>>, Option<Arc<str>>);
+/// A claim to launch for, and what its class wants.
+type Ordered<'a> = (&'a NodeClaim, Wanted);
 
 /// How long the cloud takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +72,9 @@ impl Default for CloudPace {
 pub struct Cloud {
     /// What there is when nothing is short.
     plenty: InstanceTypes,
+    account: Account,
+    /// Of AWS: what labels of its types mean.
+    rules: LabelRules,
     types: InstanceTypes,
     offers: u64,
     shortages: Vec<Shortage>,
@@ -95,7 +103,7 @@ struct Machine {
     is_forgotten: bool,
     launched: Timestamp,
     answer: Launched,
-    tags: Option<Arc<str>>,
+    made: Made,
     node_name: String,
     /// The Node that its kubelet will post.
     node: Value,
@@ -169,6 +177,8 @@ impl Cloud {
     pub fn new(types: InstanceTypes, pace: CloudPace) -> Self {
         Self {
             plenty: types.clone(),
+            account: Account::in_zones_of(&types),
+            rules: label_rules(Some(Provider::Aws)),
             types,
             offers: 0,
             shortages: Vec::new(),
@@ -196,7 +206,7 @@ impl Cloud {
     }
 
     /// One instance per claim, however often it is asked for.
-    pub fn launch(&mut self, target: Target, order: Option<Ordered<'_>>, fate: LaunchFate, now: Timestamp) {
+    pub(super) fn launch(&mut self, target: Target, order: Option<Ordered<'_>>, fate: LaunchFate, now: Timestamp) {
         let made = self.instances.values().find(|machine| machine.is_for(&target.uid));
         let made = made.map(|machine| &machine.answer).or_else(|| self.ended.get(&target.uid));
         let mut delay = SignedDuration::ZERO;
@@ -204,11 +214,11 @@ impl Cloud {
             (Some(answer), ..) => Ok(answer.clone()),
             (None, _, LaunchFate::Refused(error)) => Err(error),
             // Asked for by name and uid: what was seen under the name may be another claim by now.
-            (None, Some((claim, image, tags)), fate) if claim.meta.uid == target.uid => {
+            (None, Some((claim, wanted)), fate) if claim.meta.uid == target.uid => {
                 if let LaunchFate::Slow(wait) = fate {
                     delay = wait;
                 }
-                self.start((claim, image, tags), fate != LaunchFate::NeverJoins, now)
+                self.start((claim, &wanted), fate != LaunchFate::NeverJoins, now)
             }
             (None, Some(_) | None, _) => {
                 Err(LaunchError::Failed { reason: "ClaimGone".into(), message: "no such claim".into() })
@@ -219,7 +229,7 @@ impl Cloud {
 
     fn start(
         &mut self,
-        (claim, image, tags): Ordered<'_>,
+        (claim, wanted): (&NodeClaim, &Wanted),
         joins: bool,
         now: Timestamp,
     ) -> Result<Launched, LaunchError> {
@@ -227,6 +237,7 @@ impl Cloud {
             true => self.types.clone(),
             false => self.types.iter().map(|kind| kind.without(&self.avoided)).collect(),
         };
+        let types = self.offered_by(wanted, claim, types)?;
         let choice = choose(&types, claim)?;
         self.check_stock(&choice)?;
         let node_name = self.free_host_name(claim.name());
@@ -236,21 +247,25 @@ impl Cloud {
             provider_id = format!("{provider_id}-{made_before}");
         }
         let provider_id: Arc<str> = provider_id.into();
-        let labels = choice.labels();
-        let answer = Launched {
+        let mut answer = Launched {
             provider_id: provider_id.clone(),
-            image_id: image,
+            image_id: None,
             capacity: choice.capacity(),
             allocatable: choice.allocatable(),
-            labels: labels.clone(),
+            labels: choice.labels(),
             annotations: Texts::new(),
         };
-        let node = node(&node_name, &answer, &choice);
+        let made = self.make(wanted, &choice, &mut answer)?;
+        let kubelet = match &made {
+            Made::Plain { .. } => answer.image_id.as_deref(),
+            Made::Ec2(_) => answer.image_id.as_deref().and_then(|image| self.account.kubelet(image)),
+        };
+        let node = node(&node_name, &answer, &choice, kubelet.unwrap_or(image::PLAIN));
         let machine = Machine {
             claim_uid: claim.meta.uid.clone(),
             launched: now,
             answer: answer.clone(),
-            tags,
+            made,
             node_name,
             node,
             is_forgotten: false,
@@ -312,44 +327,6 @@ impl Cloud {
             false => HookReport { pending: vec![HOOK.into()], again: ASK_EVERY, labels: Texts::new() },
         };
         self.answer(Input::HooksRan { claim, report }, now);
-    }
-
-    /// Whether the machine of a claim was made from another image than its class wants now, or has other tags.
-    pub fn check_drift(&mut self, claim: Target, image: Option<&str>, tags: Option<&str>, now: Timestamp) {
-        let machine = self.instances.values().find(|machine| machine.is_for(&claim.uid));
-        let made_from = machine.and_then(|machine| machine.answer.image_id.as_deref());
-        let drift = image.zip(made_from).filter(|(wanted, made_from)| wanted != made_from);
-        let drift = drift.map(|(wanted, made_from)| CloudDrift {
-            reason: "AMIDrift".into(),
-            message: format!("image {made_from}, wanted {wanted}").into(),
-            in_place: false,
-        });
-        let has = machine.map(|machine| machine.tags.as_deref());
-        let tagged = has.filter(|has| *has != tags).map(|has| CloudDrift {
-            reason: "NodeClassDrift".into(),
-            message: format!("tags {:?}, wanted {:?}", has.unwrap_or_default(), tags.unwrap_or_default()).into(),
-            in_place: true,
-        });
-        let drift = drift.or(tagged);
-        self.answer(Input::DriftFound { claim, drift }, now);
-    }
-
-    /// Gives the machine of a claim these tags, as it runs.
-    pub fn update(&mut self, claim: Target, tags: Option<Arc<str>>, now: Timestamp) {
-        let wanted = tags.as_deref().map_or(0, |tags| tags.split(',').count());
-        let machine = self.instances.values_mut().find(|machine| machine.is_for(&claim.uid));
-        let answer = match machine {
-            Some(_) if wanted > image::MOST_TAGS => {
-                let message = format!("{wanted} tags, and a machine can have {}", image::MOST_TAGS).into();
-                UpdateAnswer::Impossible { message }
-            }
-            Some(machine) => {
-                machine.tags = tags;
-                UpdateAnswer::Done
-            }
-            None => UpdateAnswer::Failed { message: "there is no such instance".into() },
-        };
-        self.answer(Input::InstanceUpdated { claim, answer }, now);
     }
 
     /// The cloud takes the machine back: it says so, and does it when the notice is over.
@@ -486,7 +463,7 @@ impl Cloud {
     }
 }
 
-fn node(name: &str, made: &Launched, choice: &Choice) -> Value {
+fn node(name: &str, made: &Launched, choice: &Choice, kubelet: &str) -> Value {
     let mut all = texts(&made.labels);
     all.insert(label::HOSTNAME.to_owned(), Value::from(name));
     json!({
@@ -499,7 +476,7 @@ fn node(name: &str, made: &Launched, choice: &Choice) -> Value {
         "status": {
             "capacity": amounts(&choice.capacity()),
             "allocatable": amounts(&choice.allocatable()),
-            "nodeInfo": {"kubeletVersion": made.image_id.as_deref().unwrap_or(image::PLAIN)},
+            "nodeInfo": {"kubeletVersion": kubelet},
         },
     })
 }

@@ -70,12 +70,14 @@ pub(super) enum Subject {
     Evictions(Amount),
     Gone(String),
     There(String),
+    /// Empty texts are any.
     Condition {
         kind: Kind,
-        which: Which,
+        whose: Whose,
         type_: String,
         status: String,
         reason: String,
+        contains: String,
     },
     /// Kerf's own events, each counted once however often it is repeated.
     Events {
@@ -145,6 +147,15 @@ impl Tally {
             Self::Early => known.is_early,
         }
     }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Whose {
+    Named(ObjectName),
+    /// By what the script called it.
+    Known(String),
+    /// Of those with these labels.
+    Any(BTreeMap<String, String>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,22 +248,26 @@ impl Subject {
                 let there = is_there(alias, sight);
                 Answer { holds: there == Some(true), seen: presence(there) }
             }
-            Self::Condition { kind, which, type_, status, reason } => {
-                let name = match which {
-                    Which::Named(name) => Some(name),
-                    Which::Known(alias) => sight.aliases.get(alias).map(|known| &known.name),
-                    Which::Oldest | Which::Newest | Which::All => None,
+            Self::Condition { kind, whose, type_, status, reason, contains } => {
+                let named = |name: &ObjectName| sight.store.get(*kind, name).into_iter().collect();
+                let objects: Vec<&Object> = match whose {
+                    Whose::Named(name) => named(name),
+                    Whose::Known(alias) => sight.aliases.get(alias).map_or(Vec::new(), |known| named(&known.name)),
+                    Whose::Any(labels) => sight.store.all(*kind).filter(|object| has_labels(object, labels)).collect(),
                 };
-                let object = name.and_then(|name| sight.store.get(*kind, name).ok());
-                let conditions = object.map(|object| object.list(&["status", "conditions"]));
-                let found = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == *type_));
-                let text = |name: &str| found.and_then(|condition| condition[name].as_str()).unwrap_or("not set");
-                let seen = match object {
-                    Some(_) => format!("{} ({}: {})", text("status"), text("reason"), text("message")),
-                    None => "no such object".to_owned(),
-                };
-                let is_right = object.is_some() && text("status") == *status;
-                Answer { holds: is_right && (reason.is_empty() || text("reason") == *reason), seen }
+                let shown = objects.iter().map(|object| {
+                    let conditions = object.list(&["status", "conditions"]);
+                    let found = conditions.iter().find(|condition| condition["type"] == *type_);
+                    let text = |name: &str| found.and_then(|condition| condition[name].as_str()).unwrap_or("not set");
+                    let is_right = text("status") == *status
+                        && (reason.is_empty() || text("reason") == *reason)
+                        && text("message").contains(contains);
+                    (is_right, format!("{} ({}: {})", text("status"), text("reason"), text("message")))
+                });
+                let shown: Vec<(bool, String)> = shown.collect();
+                let seen: Vec<&str> = shown.iter().map(|(_, text)| text.as_str()).collect();
+                let seen = if seen.is_empty() { "no such object".to_owned() } else { seen.join(", ") };
+                Answer { holds: shown.iter().any(|(is_right, _)| *is_right), seen }
             }
             Self::Events { reason, about, contains, count } => {
                 let text = |event: &Object, path: &[&str]| event.text(path).unwrap_or_default().to_owned();
@@ -298,6 +313,10 @@ pub(super) fn has_labels(object: &Object, labels: &BTreeMap<String, String>) -> 
     labels.iter().all(|(key, value)| own.is_some_and(|own| own.get(key).is_some_and(|known| known == value)))
 }
 
+fn pairs(labels: &BTreeMap<String, String>) -> String {
+    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+}
+
 fn counted(count: usize, amount: Amount) -> Answer {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     Answer { holds: amount.holds(count), seen: count.to_string() }
@@ -325,8 +344,7 @@ impl fmt::Display for Subject {
             Self::Pods { labels, state, amount } => {
                 write!(f, "{} pods: {amount}", state.label())?;
                 if !labels.is_empty() {
-                    let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                    write!(f, " of {}", labels.join(","))?;
+                    write!(f, " of {}", pairs(labels))?;
                 }
                 Ok(())
             }
@@ -351,16 +369,19 @@ impl fmt::Display for Subject {
             Self::Evictions(amount) => write!(f, "evictions: {amount}"),
             Self::Gone(alias) => write!(f, "{alias} is gone"),
             Self::There(alias) => write!(f, "{alias} is there"),
-            Self::Condition { kind, which, type_, status, reason } => {
-                let name = match which {
-                    Which::Named(name) => &*name.name,
-                    Which::Known(alias) => alias,
-                    Which::Oldest => "oldest",
-                    Which::Newest => "newest",
-                    Which::All => "all",
+            Self::Condition { kind, whose, type_, status, reason, contains } => {
+                let name = match whose {
+                    Whose::Named(name) => name.name.to_string(),
+                    Whose::Known(alias) => alias.clone(),
+                    Whose::Any(labels) => pairs(labels),
                 };
                 write!(f, "{}/{name}: {type_} is {status}", kind.facts().kind)?;
-                if reason.is_empty() { Ok(()) } else { write!(f, " because {reason}") }
+                for (word, text) in [("because", reason), ("with", contains)] {
+                    if !text.is_empty() {
+                        write!(f, " {word} {text}")?;
+                    }
+                }
+                Ok(())
             }
             Self::Events { reason, about, contains, count } => {
                 write!(f, "events {reason}: {count}")?;
@@ -395,8 +416,7 @@ impl fmt::Display for Subject {
                 Ok(())
             }
             Self::NodesWith { labels, version, count } => {
-                let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                write!(f, "nodes with {}{version}: {count}", labels.join(","))
+                write!(f, "nodes with {}{version}: {count}", pairs(labels))
             }
             Self::Verdicts { is, labels, count } => {
                 write!(f, "verdicts {is}: {count}")?;

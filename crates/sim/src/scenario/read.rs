@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::expectation::{Chosen, Expectation, PodState, Subject, Tally, When};
+use super::expectation::{Chosen, Expectation, PodState, Subject, Tally, When, Whose};
 use super::settings::SettingsText;
 use super::value::{Amount, Dollars, Elapsed};
 use super::{Action, CatalogueName, Manifest, Reference, Scenario, TimedAction, Which};
@@ -273,11 +273,16 @@ struct ConditionText {
     name: Option<String>,
     namespace: Option<String>,
     known: Option<String>,
+    /// In place of a name: of any object with these labels.
+    labels: Option<BTreeMap<String, String>>,
     #[serde(rename = "type")]
     type_: String,
     status: String,
     #[serde(default)]
     reason: String,
+    /// A part of the message.
+    #[serde(default)]
+    contains: String,
 }
 
 /// What is wrong with one entry; its line is known one level up.
@@ -489,13 +494,14 @@ fn subjects(expect: ExpectText) -> Read<Vec<Subject>> {
     subjects.extend(expect.there.map(Subject::There));
     if let Some(condition) = expect.condition {
         let kind = kind(&condition.kind)?;
-        let which = match (condition.name, condition.known) {
-            (Some(name), None) => Which::Named(object_name(kind, name, condition.namespace)),
-            (None, Some(alias)) => Which::Known(alias),
-            (Some(_), Some(_)) | (None, None) => return Err("condition needs `name` or `known`".to_owned()),
+        let whose = match (condition.name, condition.known, condition.labels) {
+            (Some(name), None, None) => Whose::Named(object_name(kind, name, condition.namespace)),
+            (None, Some(alias), None) => Whose::Known(alias),
+            (None, None, Some(labels)) => Whose::Any(labels),
+            _ => return Err("condition needs `name`, `known` or `labels`".to_owned()),
         };
-        let ConditionText { type_, status, reason, .. } = condition;
-        subjects.push(Subject::Condition { kind, which, type_, status, reason });
+        let ConditionText { type_, status, reason, contains, .. } = condition;
+        subjects.push(Subject::Condition { kind, whose, type_, status, reason, contains });
     }
     if let Some(EventsText { reason, about, contains, count }) = expect.events {
         subjects.push(Subject::Events { reason, about, contains, count });
@@ -525,7 +531,7 @@ fn unnamed(subject: &Subject, known: &[String]) -> Option<String> {
     match subject {
         Subject::Gone(alias)
         | Subject::There(alias)
-        | Subject::Condition { which: Which::Known(alias), .. }
+        | Subject::Condition { whose: Whose::Known(alias), .. }
         | Subject::Objects { which: Some(Which::Known(alias)), .. } => (!known.contains(alias)).then(|| alias.clone()),
         Subject::Pods { .. }
         | Subject::Count { .. }

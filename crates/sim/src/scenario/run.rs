@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_api::Provider;
 use kerf_api::admission::Admission;
 use kerf_model::cloud::InterruptionCause;
 use kerf_model::cluster::ObjectName;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use super::expectation::{Finding, Known, Pending, Sight, has_labels};
 use super::{Action, Manifest, Reference, Scenario, TimedAction, Which};
 use crate::autoscaler::{Autoscaler, CloudPace, Ledger};
+use crate::ec2::{Account, Classes};
 use crate::faults::Faults;
 use crate::store::{ApiError, DeleteOptions, Kind, Object, Part, Patch, Store};
 use crate::timeline::{Entry, Timeline, Tone, clock_text};
@@ -93,8 +95,15 @@ impl Run {
             Admission::new(&kerf_api::crds(None)).map_err(|error| RunError::Definitions(Box::new(error)))?;
         let start: Timestamp = START.parse().expect("the constant is a timestamp");
         let mut world = World::new(Arc::new(admission), seed, Pace::default(), start);
-        let autoscaler = Autoscaler::new(scenario.catalogue.load().types().clone(), CloudPace::default())
-            .with_settings(scenario.settings.settings())
+        let types = scenario.catalogue.load().types().clone();
+        let provider = scenario.provider();
+        match provider {
+            Provider::Aws => world.add(Classes::new(Account::in_zones_of(&types))),
+            Provider::Kwok => {}
+        }
+        let autoscaler = Autoscaler::new(types, CloudPace::default())
+            .for_provider(provider)
+            .with_settings(scenario.settings.settings(provider))
             .with_features(scenario.features)
             .with_faults(faults);
         let ledger = autoscaler.ledger();

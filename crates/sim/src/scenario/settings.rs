@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use kerf_api::Provider;
 use kerf_disruption::{RebalanceAction, Waves};
 use kerf_engine::Settings;
 use kerf_model::cloud::{RepairAction, RepairPolicy};
@@ -57,8 +58,8 @@ impl SettingsText {
         waves.map(drop).map_err(|error| error.to_string())
     }
 
-    pub fn settings(&self) -> Settings {
-        let mut settings = Autoscaler::default_settings();
+    pub fn settings(&self, provider: Provider) -> Settings {
+        let mut settings = Autoscaler::settings_for(provider);
         if self.disruption_policy == PolicyText::Compatible {
             settings.disruption = kerf_disruption::Settings::compatible(settings.lifecycle.classes.clone());
         }
