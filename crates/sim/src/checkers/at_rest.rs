@@ -66,7 +66,12 @@ fn waiting_pods(store: &Store) -> impl Iterator<Item = Broken> {
             let is_waiting = pod.text(&["status", "phase"]) == Some("Pending") && !pod.is_deleting();
             is_waiting && pod.at(&["spec", "nodeName"]).is_none() && pools.iter().any(|pool| tolerates(pod, pool))
         })
-        .map(|pod| Broken::PodLeftWaiting { pod: pod.name.to_string() })
+        .map(|pod| Broken::PodLeftWaiting { pod: pod.name.to_string(), why: refusal(pod).to_owned() })
+}
+
+fn refusal(pod: &Object) -> &str {
+    let scheduled = pod.list(&["status", "conditions"]).iter().find(|condition| condition["type"] == "PodScheduled");
+    scheduled.and_then(|condition| condition["message"].as_str()).unwrap_or("nobody has tried")
 }
 
 fn tolerates(pod: &Object, pool: &Object) -> bool {

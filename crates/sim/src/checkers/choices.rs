@@ -169,14 +169,17 @@ fn is_used(claim: &Object, store: &Store) -> bool {
 }
 
 /// Whether the claim goes whatever becomes of the command: its node was deleted by somebody else, it has expired, or its
-/// instance is gone.
+/// instance is gone, or is about to be taken by the cloud.
 fn must_go(claim: &Object, act: &Act, store: &Store, ledger: &Ledger) -> bool {
     let Some(id) = claim.text(&["status", "providerID"]) else { return false };
     let nodes = store.as_of(Kind::Node, act.heard(Kind::Node)).unwrap_or_default();
     let mut nodes = nodes.iter().filter(|node| node.text(&["spec", "providerID"]) == Some(id));
     let life = claim.text(&["spec", "expireAfter"]).and_then(|text| text.parse::<GoDuration>().ok());
     let expires = claim.created().zip(life).map(|(created, life)| created + SignedDuration::from(life));
-    nodes.any(Object::is_deleting) || expires.is_some_and(|at| at <= act.decided) || ledger.price(id).is_none()
+    nodes.any(Object::is_deleting)
+        || expires.is_some_and(|at| at <= act.decided)
+        || ledger.price(id).is_none()
+        || ledger.is_ending(id)
 }
 
 fn is_patch_of(act: &Act, claim_uid: &str) -> bool {

@@ -48,6 +48,8 @@ pub enum Broken {
     /// A pool can take it, and it waits.
     PodLeftWaiting {
         pod: String,
+        /// As the scheduler says.
+        why: String,
     },
     ReplicasMissing {
         workload: String,
@@ -243,7 +245,7 @@ impl fmt::Display for Broken {
             Self::InstanceLeaked { provider_id } => write!(f, "the instance {provider_id} has no claim"),
             Self::ClaimWithoutInstance { claim } => write!(f, "the claim {claim} has no instance"),
             Self::NodeWithoutClaim { node } => write!(f, "the node {node} has no claim and does not go"),
-            Self::PodLeftWaiting { pod } => write!(f, "the pod {pod} waits and a pool could take it"),
+            Self::PodLeftWaiting { pod, why } => write!(f, "the pod {pod} waits and a pool could take it: {why}"),
             Self::ReplicasMissing { workload, wanted, there } => {
                 write!(f, "{workload} has {there} of {wanted} pods")
             }

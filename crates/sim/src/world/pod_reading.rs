@@ -22,6 +22,8 @@ use crate::store::query::{expression, selector};
 pub struct PodView {
     pub name: ObjectName,
     pub labels: BTreeMap<String, String>,
+    /// It was told to stop, and has not yet.
+    pub is_terminating: bool,
     pub requests: ResourceList,
     pub tolerations: Vec<Toleration>,
     pub placement: Placement,
@@ -78,6 +80,7 @@ impl PodView {
         let spread = list(spec, &["topologySpreadConstraints"]).iter();
         Self {
             name: pod.name.clone(),
+            is_terminating: pod.is_deleting(),
             requests: requests(spec),
             tolerations: list(spec, &["tolerations"]).iter().filter_map(toleration).collect(),
             placement: Placement::read(spec),

@@ -115,10 +115,12 @@ impl Scheduler {
         if is_gone || is_over {
             self.cluster.pods.remove(&pod.name);
         } else {
-            // Of what scheduling looks at, only gates, tolerations and labels can change; once bound, only labels matter.
+            // Of what scheduling looks at, only gates, tolerations, labels and the end can change; once bound, only labels and
+            // the end matter.
             let labels = pod_reading::texts(pod.at(&["metadata", "labels"]));
-            let is_known =
-                self.cluster.pods.get(&pod.name).is_some_and(|known| node.is_some() && known.labels == labels);
+            let is_known = self.cluster.pods.get(&pod.name).is_some_and(|known| {
+                node.is_some() && known.labels == labels && known.is_terminating == pod.is_deleting()
+            });
             if !is_known {
                 self.cluster.pods.insert(pod.name.clone(), Arc::new(PodView::read(pod)));
             }

@@ -15,18 +15,22 @@ pub(super) fn lose_instance(stage: &mut Stage, random: &mut Random) -> Result<()
     Ok(())
 }
 
-/// For any cause; one of them is advice, and the machine stays.
+/// For any cause; or it advises to leave the machine, which stays.
 pub(super) fn interrupt(stage: &mut Stage, random: &mut Random) -> Result<(), ApiError> {
     let now = stage.world.now();
     let Some(id) = machine(stage, random) else { return Ok(()) };
     let mut autoscaler = stage.autoscaler.borrow_mut();
-    match random.of(InterruptionCause::ALL) {
-        InterruptionCause::RebalanceRecommended => autoscaler.cloud_mut().recommend(&id, now),
-        cause @ (InterruptionCause::SpotReclaimed
-        | InterruptionCause::Maintenance
-        | InterruptionCause::Stopping
-        | InterruptionCause::Terminating) => autoscaler.cloud_mut().interrupt(&id, cause, now),
+    if random.one_in(2) {
+        autoscaler.cloud_mut().recommend(&id, now);
+        return Ok(());
     }
+    let cause = random.of([
+        InterruptionCause::SpotReclaimed,
+        InterruptionCause::Maintenance,
+        InterruptionCause::Stopping,
+        InterruptionCause::Terminating,
+    ]);
+    autoscaler.cloud_mut().interrupt(&id, cause, now);
     Ok(())
 }
 

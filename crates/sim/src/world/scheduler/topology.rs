@@ -93,7 +93,8 @@ fn count(cluster: &Cluster, pod: &PodView, spread: &Spread) -> SpreadCount {
         {
             continue;
         }
-        let selected = node.pods.iter().filter(|other| {
+        // Pods that end are counted by affinity, and not by spread (upstream: `countPodsMatchSelector`).
+        let selected = node.pods.iter().filter(|other| !other.is_terminating).filter(|other| {
             other.name.namespace == pod.name.namespace
                 && spread.selector.as_ref().is_some_and(|selector| selector.matches(&other.labels))
         });

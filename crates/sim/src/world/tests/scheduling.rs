@@ -147,6 +147,22 @@ fn spread_constraints_keep_domains_level() {
     );
 }
 
+/// A history waited for ever: a silent node kept pods that were to end, and its zone was taken for full.
+#[test]
+fn pods_that_end_do_not_count_for_spread() {
+    let spread = in_set(json!({"spec": {"topologySpreadConstraints": [{
+        "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }]}}));
+    let nodes = [("a", zone("x")), ("b", zone("y"))];
+    let mut bench = check(&nodes, &[("p", spread.clone()), ("q", spread.clone())], &["p a Running", "q b Running"]);
+    bench.patch(Kind::Node, "b", json!({"metadata": {"annotations": {crate::world::LOST: "true"}}}));
+    bench.delete(Kind::Pod, "q");
+    bench.pod("r", spread);
+    bench.run(1);
+    assert_eq!(bench.get(Kind::Pod, "r").unwrap().text(&["spec", "nodeName"]), Some("b"));
+}
+
 fn pod_affinity(kind: &str, app: &str) -> Value {
     let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}});
     json!({"spec": {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}})
