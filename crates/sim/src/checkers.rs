@@ -167,10 +167,11 @@ impl Actor for Guarded {
             checkers.pods.before(store);
             checkers.choices.before(store);
         }
+        // What it does in this step is the doing of this process, though it may die at the end of it.
+        let process = self.autoscaler.borrow().process();
         self.autoscaler.borrow_mut().step(store, now)?;
         let acts = self.autoscaler.borrow_mut().take_acts();
         let ledger = self.autoscaler.borrow().ledger();
-        let process = self.autoscaler.borrow().process();
         let mut checkers = self.checkers.borrow_mut();
         let mut broken = checkers.pods.after(store, &acts);
         broken.extend(checkers.choices.after(store, &acts, &ledger, (process, now)));

@@ -3,7 +3,7 @@
 //!
 //! A roll-out is remembered by the process that leads it: another begins anew, and so does this.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,6 +13,9 @@ use crate::store::{Kind, Object, Store};
 
 /// Twice as wrong as the autoscaler's clock can be, and what it takes to hear that a wave is over.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(2 * 2 * 120 + 30);
+
+/// What becomes of a command is known to its own process by then.
+const HEARD_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 #[derive(Default)]
 pub(super) struct WaveWatch {
@@ -26,8 +29,8 @@ struct Wave {
     target: Target,
     /// By uid, with the id of the command that it was chosen for.
     claims: BTreeMap<String, String>,
-    /// Commands of the wave that let a claim go again.
-    failed: BTreeSet<String>,
+    /// Commands of the wave that let a claim go again, and when that was seen first.
+    failed: BTreeMap<String, Timestamp>,
     /// When one of its nodes was last seen waiting for a replacement.
     busy: Timestamp,
 }
@@ -50,7 +53,7 @@ impl WaveWatch {
                 let Some(claim) = claims.get(&**uid).filter(|claim| !claim.is_deleting()) else { continue };
                 match Command::of(claim).filter(|own| own.id == *command && chosen_for(claim).is_some()) {
                     Some(_) => wave.busy = now,
-                    None => drop(wave.failed.insert(command.clone())),
+                    None => drop(wave.failed.entry(command.clone()).or_insert(now)),
                 }
             }
         }
@@ -63,12 +66,15 @@ impl WaveWatch {
         let target = target(choice)?;
         let nodes = choice.store.all(Kind::NodeClaim).filter(|claim| choice.is_of_pool(claim)).count();
         let share = (nodes.max(choice.nodes_of_pool()) * usize::from(waves.percent)).div_ceil(100).max(1);
-        let begin = || Wave { target: target.clone(), claims: BTreeMap::new(), failed: BTreeSet::new(), busy: now };
+        let begin = || Wave { target: target.clone(), claims: BTreeMap::new(), failed: BTreeMap::new(), busy: now };
         let wave = self.waves.entry(pool.clone()).or_insert_with(begin);
         if wave.target != target {
             *wave = begin();
         }
-        let failures = wave.failed.iter().filter(|id| *id != command.id).count();
+        // A mark that the server refused at first was chosen before what has failed meanwhile.
+        let started = now - choice.act.decided.duration_since(choice.chosen_at);
+        let is_before = |(id, at): &(&String, &Timestamp)| **id != command.id && **at + HEARD_WITHIN <= started;
+        let failures = wave.failed.iter().filter(is_before).count();
         let is_halted = failures >= usize::try_from(waves.failures.max(1)).unwrap_or(usize::MAX);
         if is_halted {
             return Some(Broken::HaltIgnored { pool, claim });
