@@ -1,7 +1,8 @@
 //! Drift in waves: never more of a pool than the wave's share, nothing while its replacements prove themselves, nothing once
 //! they have failed.
 //!
-//! A roll-out is remembered by the process that leads it: another begins anew, and so does this.
+//! How far a roll-out has come stands on the pool, but what a dying process knew last may not: this begins anew with another
+//! process. That a pause and a halt outlive a restart is shown by the scenarios `disruption/waves` and `waves-halt`.
 
 use std::collections::BTreeMap;
 
