@@ -329,12 +329,12 @@ impl Facts<'_> {
             (None, None) => Vec::new(),
         };
         if let Some(claim) = self.claim {
-            let is_rebooting = claim.status.conditions.is_true("Rebooting");
+            let is_rebooting = claim.status.conditions.is_true(condition_kind::REBOOTING);
             if is_rebooting || !self.is_initialized {
                 let starts = &claim.node.startup_taints;
                 taints.retain(|taint| !taint.is_known_ephemeral() && !starts.iter().any(|own| own.is_same(taint)));
             }
-            if is_rebooting {
+            if is_rebooting && !claim.drains_without_limit() {
                 taints.retain(|taint| !taint.is_same(&Taint::rebooting()));
             }
         }

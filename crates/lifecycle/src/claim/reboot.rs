@@ -22,7 +22,7 @@ use crate::steps::{Cause, Steps};
 use crate::view::{View, later};
 use crate::{drain, events};
 
-const REQUESTED: &str = "RebootRequested";
+const REQUESTED: &str = kind::REBOOT_REQUESTED;
 const ISSUED: &str = "RebootIssued";
 const SUCCEEDED: &str = "RebootSucceeded";
 const FAILED: &str = "RebootFailed";

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Conditions, ObjectMeta};
-use crate::label;
+use super::{ConditionStatus, Conditions, ObjectMeta, condition_kind};
+use crate::label::{self, annotation};
 use crate::node_pool::NodeSpec;
 use crate::resources::ResourceList;
 
@@ -40,5 +40,15 @@ impl NodeClaim {
     pub fn pool(&self) -> Option<&str> {
         let owner = self.meta.owners.iter().find(|owner| &*owner.kind == "NodePool");
         owner.map(|owner| &*owner.name).or_else(|| self.meta.label(label::NODEPOOL))
+    }
+
+    /// Whether it is emptied to be rebooted, for as long as that may take. Its pods may be waiting for those of them that
+    /// have left to run elsewhere, so that it is no room for them before it boots.
+    pub fn drains_without_limit(&self) -> bool {
+        let rebooting = self.status.conditions.get(condition_kind::REBOOTING);
+        let is_requested = rebooting.is_some_and(|condition| {
+            condition.status == ConditionStatus::True && *condition.reason == *condition_kind::REBOOT_REQUESTED
+        });
+        is_requested && self.meta.annotation(annotation::REBOOT_TERMINATION_GRACE_PERIOD).is_none()
     }
 }

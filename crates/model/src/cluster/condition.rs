@@ -21,6 +21,8 @@ pub mod kind {
     pub const CONSISTENT_STATE_FOUND: &str = "ConsistentStateFound";
     pub const DISRUPTION_REASON: &str = "DisruptionReason";
     pub const REBOOTING: &str = "Rebooting";
+    /// The reason of [`REBOOTING`] until the order is given: its pods are asked to leave.
+    pub const REBOOT_REQUESTED: &str = "RebootRequested";
     pub const VALIDATION_SUCCEEDED: &str = "ValidationSucceeded";
     pub const NODE_CLASS_READY: &str = "NodeClassReady";
     pub const NODE_REGISTRATION_HEALTHY: &str = "NodeRegistrationHealthy";

@@ -92,6 +92,16 @@ fn a_rebooting_node_stays_a_destination() {
     check(&node(""), "new general [small large]: a");
 }
 
+/// Seen in a random history: a disruption budget let no more pods leave before those that had left ran elsewhere, and those
+/// were to wait for the node.
+#[test]
+fn a_node_that_empties_without_limit_before_its_reboot_is_no_destination() {
+    check(
+        &format!("{POOL} node n1 pool=general empties-to-reboot taint:karpenter.sh/rebooting:NoSchedule\n pod a cpu=1"),
+        "new general [small large]: a",
+    );
+}
+
 /// Sheet 02, case 38.
 #[test]
 fn initialised_nodes_come_first_and_then_names() {

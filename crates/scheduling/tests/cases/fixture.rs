@@ -413,6 +413,10 @@ impl<'t> Line<'t> {
         if self.has("rebooting") {
             conditions.push(condition("Rebooting", ConditionStatus::True));
         }
+        if self.has("empties-to-reboot") {
+            let reason = Arc::from("RebootRequested");
+            conditions.push(Condition { reason, ..condition("Rebooting", ConditionStatus::True) });
+        }
         if self.has("registered") {
             conditions.push(condition("Registered", ConditionStatus::True));
         }
