@@ -18,7 +18,7 @@ const NODES: usize = 1_000;
 const AT_ONCE: usize = NODES / 10;
 /// A place in the budget that becomes free waits for the next round, which is up to five seconds of the 45 that a node
 /// takes.
-const SLACK: f64 = 1.15;
+const SLACK: f64 = 1.10;
 /// How finely the world is looked at.
 const TICK: SignedDuration = SignedDuration::from_secs(1);
 
