@@ -12,6 +12,7 @@ mod upkeep;
 
 cases! {
     steady: [
+        agreement::what_is_under_way_is_told_by_the_cluster_and_by_a_dump,
         announced::a_node_whose_machine_will_be_taken_away_goes_ahead_of_it,
         announced::a_node_that_should_be_left_stays_unless_asked_otherwise,
         choice::an_empty_node_goes,
