@@ -274,7 +274,8 @@ impl World<'_> {
             let (nodes, claims) = (self.nodes().await?, self.claims().await?);
             ensure!(nodes.len() == count && claims.len() == count, "{} nodes, {} claims", nodes.len(), claims.len());
             let restless = claims.iter().find(|claim| claim.is_deleting || claim.is_marked() || !claim.is("Ready"));
-            ensure!(restless.is_none(), "{restless:?}");
+            let name = restless.map(|claim| &claim.name);
+            ensure!(name.is_none(), "{name:?} is marked, not ready or on its way out");
             let tainted = nodes.iter().find(|node| is_tainted(node)).map(ResourceExt::name_any);
             ensure!(tainted.is_none(), "{tainted:?} is tainted");
             Ok(Some(()))

@@ -144,7 +144,11 @@ pub async fn what_is_under_way_is_told_by_the_cluster_and_by_a_dump(world: &Worl
     let claims = world.claims().await?;
     let coming: Vec<&str> = claims.iter().filter(|claim| !claim.is("Initialized")).map(|claim| &*claim.name).collect();
     let marked: Vec<&str> = claims.iter().filter(|claim| claim.is_marked()).map(|claim| &*claim.name).collect();
-    ensure!(claims.len() == 3 && marked.len() == 1 && coming.len() == 1, "{marked:?} and {coming:?} of {claims:?}");
+    ensure!(
+        claims.len() == 3 && marked.len() == 1 && coming.len() == 1,
+        "{marked:?} and {coming:?} of {}",
+        claims.len()
+    );
     let dump = Dump::take(world)?;
     let mut told = BTreeMap::new();
     for claim in &claims {

@@ -7,6 +7,8 @@ use kerf_e2e::world::{Claim, DRAIN_WITHIN, World};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::drift::until_followed;
+
 pub async fn an_empty_node_goes(world: &World<'_>) -> Result<()> {
     let soon = json!({"disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5s"}});
     let (node, claim) = world.running_on_one_node(soon, 2, json!({})).await?;
@@ -18,8 +20,9 @@ pub async fn an_empty_node_goes(world: &World<'_>) -> Result<()> {
 
 pub async fn a_node_that_is_too_large_is_replaced_by_a_cheaper_one(world: &World<'_>) -> Result<()> {
     let soon = json!({"disruption": {"consolidateAfter": "0s"}});
-    let (node, _) = world.running_on_one_node(soon, 12, json!({})).await?;
+    let (node, old) = world.running_on_one_node(soon, 12, json!({})).await?;
     world.scale(1).await?;
+    until_followed(world, &old).await?;
     world.until_replaced(&node, 1).await?;
     let (_, claim) = world.only_node().await?;
     let labels = claim.object.metadata.labels.unwrap_or_default();
@@ -84,7 +87,7 @@ pub async fn several_nodes_become_a_new_one(world: &World<'_>) -> Result<()> {
         let (going, coming): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| old.contains(&claim.name));
         let commands: Vec<_> = going.iter().filter_map(Claim::command).collect();
         let is_one = commands.len() == 3 && commands.iter().all(|command| *command == commands[0]);
-        ensure!(coming.is_empty() || is_one, "{coming:?} comes, and the commands are {commands:?}");
+        ensure!(coming.is_empty() || is_one, "{} comes, and the commands are {commands:?}", coming.len());
         let [new] = &coming[..] else { return Ok(None) };
         ensure!(commands[0].contains(&format!("replacements={}", new.name)), "{} is not of {commands:?}", new.name);
         Ok(Some(new.name.clone()))

@@ -42,17 +42,22 @@ async fn rolls(world: &World<'_>, template: Value) -> Result<()> {
     let tolerant = json!({"spec": {"tolerations": [{"key": "e2e.kerf.example/new", "operator": "Exists"}]}});
     let (node, old) = world.running_on_one_node(json!({}), 3, tolerant).await?;
     world.patch_pool(json!({"spec": {"template": template}})).await?;
-    within(DRAIN_WITHIN, "the old claim is gone, and was not before the new one was ready", async || {
-        clear_startup_taints(world).await?;
-        let claims = world.claims().await?;
-        let goes = claims.iter().find(|claim| claim.name == old.name);
-        let answer = comes_first(&claims, &old.name);
-        Ok((goes.is_none() || answer.is_err()).then_some(answer))
-    })
-    .await??;
+    until_followed(world, &old).await?;
     world.until_replaced(&node, 3).await?;
     world.only_node().await?;
     world.clean_up().await
+}
+
+/// The claim goes, and from the first look to the last never before another one is ready.
+pub async fn until_followed(world: &World<'_>, old: &Claim) -> Result<()> {
+    within(DRAIN_WITHIN, "the old claim is gone", async || {
+        clear_startup_taints(world).await?;
+        let claims = world.claims().await?;
+        let is_there = claims.iter().any(|claim| claim.name == old.name);
+        let answer = comes_first(&claims, &old.name);
+        Ok((!is_there || answer.is_err()).then_some(answer))
+    })
+    .await?
 }
 
 /// At one look: if the old claim goes, another is initialised, and was so before. The times tell what happened between two

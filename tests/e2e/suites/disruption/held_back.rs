@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 
 use super::drift::{apart, on_nodes_of_their_own};
 
-/// Longer than a round and the look after it take.
+/// Longer than a round takes.
 const A_WHILE: Duration = Duration::from_secs(15);
+/// Of a consolidation, a round and the look after it, which comes fifteen seconds later.
+const A_LOOK_LATER: Duration = Duration::from_secs(40);
 /// A minute of the 29th of February, when no suite runs.
 const LEAP_DAY: &str = "0 0 29 2 *";
 const PROTECTED: &str = "karpenter.sh/do-not-disrupt";
@@ -37,7 +39,7 @@ async fn empty_node_stays(world: &World<'_>, budgets: Value) -> Result<()> {
     let (node, claim) = world.running_on_one_node(pool, 1, json!({})).await?;
     world.scale(0).await?;
     until(world, &claim, "Consolidatable").await?;
-    stays(world, &node).await?;
+    stays_for(A_LOOK_LATER, world, &node).await?;
     world.clean_up().await
 }
 
@@ -171,7 +173,7 @@ pub async fn a_pool_with_consolidation_switched_off_keeps_an_empty_node(world: &
     let (node, _) = world.running_on_one_node(json!({"disruption": switch(false)}), 1, json!({})).await?;
     world.scale(0).await?;
     world.until_running(0).await?;
-    stays(world, &node).await?;
+    stays_for(A_LOOK_LATER, world, &node).await?;
     world.patch_pool(json!({"spec": {"disruption": switch(true)}})).await?;
     world.until_node_gone(&node).await?;
     world.clean_up().await
@@ -276,7 +278,11 @@ async fn until(world: &World<'_>, claim: &Claim, condition: &str) -> Result<()> 
 }
 
 async fn stays(world: &World<'_>, node: &str) -> Result<()> {
-    throughout(A_WHILE, "the node stays as it is", async || {
+    stays_for(A_WHILE, world, node).await
+}
+
+async fn stays_for(time: Duration, world: &World<'_>, node: &str) -> Result<()> {
+    throughout(time, "the node stays as it is", async || {
         let nodes = world.nodes().await?;
         Ok(nodes.len() == 1 && nodes[0].name_any() == node && !is_tainted(&nodes[0]))
     })

@@ -8,6 +8,7 @@ use kerf_api::node_claim::NodeClaim;
 use kerf_e2e::turns::{Life, SHORT_WAITS};
 use kerf_e2e::world::{COMMAND, Claim, DRAIN_WITHIN, World, is_tainted, world};
 use kerf_e2e::{Kerf, throughout, within};
+use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
@@ -64,13 +65,15 @@ async fn a_kill_while_replacements_are_coming_leaves_nothing_behind() -> Result<
         let _kerf = controller()?;
         within(DRAIN_WITHIN, "all nodes are new", async || {
             clear_startup_taints(world).await?;
-            let nodes = world.nodes().await?;
+            let (nodes, claims) = (world.nodes().await?, world.claims().await?);
             let going = nodes.iter().filter(|node| is_tainted(node)).count();
             if going > 2 {
                 return Ok(Some(Err(anyhow!("{going} nodes go at once"))));
             }
-            let is_old = |name: Option<&String>| name.is_some_and(|name| old.contains(name));
-            Ok((!nodes.iter().any(|node| is_old(node.metadata.name.as_ref()))).then_some(Ok(())))
+            if let Some(lost) = at_the_kill.iter().find(|claim| is_forgotten(claim, &claims)) {
+                return Ok(Some(Err(anyhow!("the command that takes {} away was given up", lost.name))));
+            }
+            Ok((!nodes.iter().any(|node| old.contains(&node.name_any()))).then_some(Ok(())))
         })
         .await??;
         world.until_running(3).await?;
@@ -106,6 +109,12 @@ pub async fn until_coming(world: &World<'_>, count: usize) -> Result<()> {
         Ok(Some(()))
     })
     .await
+}
+
+/// It had a command, is there, and has another or none.
+fn is_forgotten(before: &Claim, claims: &[Claim]) -> bool {
+    let found = claims.iter().find(|claim| claim.name == before.name);
+    before.command().is_some() && found.is_some_and(|found| found.command() != before.command())
 }
 
 fn is_coming(claim: &Claim) -> bool {
