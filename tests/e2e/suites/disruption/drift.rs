@@ -112,18 +112,31 @@ pub async fn as_many_at_once_as_the_share_rounded_up(world: &World<'_>) -> Resul
     world.clean_up().await
 }
 
-/// All nodes may go at once, and their pods only one by one.
-pub async fn pods_go_one_by_one_if_their_budget_says_so(world: &World<'_>) -> Result<()> {
+/// All nodes may go at once by their pool's budget; pods of two of them would be too many.
+pub async fn a_budget_of_pods_counts_over_all_nodes(world: &World<'_>) -> Result<()> {
+    keep_two_of_three(world).await?;
+    let old = on_nodes_of_their_own(world, 3, json!([{"nodes": "100%"}])).await?;
+    let seen = roll(world, &old).await?;
+    ensure!(seen.least_ready >= 2, "{seen:?}");
+    world.until_running(3).await?;
+    world.clean_up().await
+}
+
+pub async fn pods_of_a_node_go_one_by_one_if_their_budget_says_so(world: &World<'_>) -> Result<()> {
+    keep_two_of_three(world).await?;
+    let (node, _) = world.running_on_one_node(json!({}), 3, json!({})).await?;
+    let seen = roll(world, &[node]).await?;
+    ensure!(seen.least_ready >= 2, "{seen:?}");
+    world.until_running(3).await?;
+    world.clean_up().await
+}
+
+async fn keep_two_of_three(world: &World<'_>) -> Result<()> {
     let budget: PodDisruptionBudget = serde_json::from_value(json!({
         "metadata": {"name": "two-of-three", "namespace": world.case.namespace()},
         "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": world.pool}}},
     }))?;
-    world.case.create(&budget).await?;
-    let old = on_nodes_of_their_own(world, 3, json!([{"nodes": "100%"}])).await?;
-    let least = roll(world, &old).await?.least_ready;
-    ensure!(least >= 2, "{least} pods are ready");
-    world.until_running(3).await?;
-    world.clean_up().await
+    world.case.create(&budget).await.map(drop)
 }
 
 /// Pods that keep apart, and the names of their nodes.
@@ -144,6 +157,7 @@ pub fn apart(world: &World<'_>) -> Value {
 }
 
 /// What was seen at any moment of a roll-out.
+#[derive(Debug)]
 struct Seen {
     most_going: usize,
     least_ready: usize,
