@@ -30,8 +30,9 @@ pub async fn a_static_pool_has_as_many_nodes_as_it_says(world: &World<'_>) -> Re
 }
 
 pub async fn a_sick_node_is_replaced(world: &World<'_>) -> Result<()> {
-    let (node, _) = world.running_on_one_node(json!({}), 2, json!({})).await?;
+    let (node, old) = world.running_on_one_node(json!({}), 2, json!({})).await?;
     fall_ill(world, &node).await?;
+    until_followed(world, &old).await?;
     world.until_replaced(&node, 2).await?;
     world.clean_up().await
 }
