@@ -41,6 +41,9 @@ pub struct Claim {
 /// The label by which a case finds its own nodes.
 pub const POOL_LABEL: &str = "e2e.kerf.example/pool";
 
+/// The annotation of a claim that goes: all that a new process has to know of the command.
+pub const COMMAND: &str = "kerf.sh/disruption-command";
+
 /// A cluster with a class and a controller of this life.
 pub async fn world(life: Life, test: impl AsyncFnOnce(&World<'_>) -> Result<()>) -> Result<()> {
     let turn = turn(life).await?;
@@ -265,6 +268,30 @@ impl World<'_> {
         .await
     }
 
+    /// Nothing is under way any more: so many nodes with a claim each, all of them ready, and no mark of a disruption.
+    pub async fn until_settled(&self, count: usize) -> Result<()> {
+        within(DRAIN_WITHIN, &format!("{count} nodes are left in peace"), async || {
+            let (nodes, claims) = (self.nodes().await?, self.claims().await?);
+            ensure!(nodes.len() == count && claims.len() == count, "{} nodes, {} claims", nodes.len(), claims.len());
+            let restless = claims.iter().find(|claim| claim.is_deleting || claim.is_marked() || !claim.is("Ready"));
+            let name = restless.map(|claim| &claim.name);
+            ensure!(name.is_none(), "{name:?} is marked, not ready or on its way out");
+            let tainted = nodes.iter().find(|node| is_tainted(node)).map(ResourceExt::name_any);
+            ensure!(tainted.is_none(), "{tainted:?} is tainted");
+            Ok(Some(()))
+        })
+        .await
+    }
+
+    /// The only node is as if it had never been chosen, and what was to replace it is gone.
+    pub async fn until_rolled_back(&self, node: &str, claim: &str) -> Result<()> {
+        self.until_settled(1).await?;
+        let (nodes, claims) = (self.nodes().await?, self.claims().await?);
+        ensure!(nodes.iter().any(|found| found.name_any() == node), "the node {node} is gone");
+        ensure!(claims.iter().any(|found| found.name == claim), "the claim {claim} is gone");
+        Ok(())
+    }
+
     pub async fn until_nothing_is_left(&self) -> Result<()> {
         within(DRAIN_WITHIN, "no node and no claim is left", async || {
             let (nodes, claims) = (self.nodes().await?.len(), self.claims().await?.len());
@@ -312,6 +339,16 @@ impl Claim {
     pub fn condition(&self, kind: &str) -> Option<&kerf_api::schema::Condition> {
         let mut conditions = self.object.status.as_ref()?.conditions.iter().flatten();
         conditions.find(|condition| condition.type_ == kind)
+    }
+
+    /// As one that a disruption is about to take away.
+    pub fn is_marked(&self) -> bool {
+        self.condition("DisruptionReason").is_some() || self.command().is_some()
+    }
+
+    /// What is written about the command that takes it away.
+    pub fn command(&self) -> Option<&str> {
+        self.object.metadata.annotations.as_ref()?.get(COMMAND).map(String::as_str)
     }
 }
 

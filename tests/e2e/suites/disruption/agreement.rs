@@ -1,14 +1,22 @@
-//! `kerf plan` and `kerf why`, which only look, say what the controller then does. They look while it is not there: then
-//! nothing changes between the answer and the deed.
+//! `kerf plan` and `kerf why`, which only look, say what the controller then does, or is doing. What it will do they are asked
+//! while it is not there: then nothing changes between the answer and the deed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Node;
 use kerf_e2e::turns::{GATES, Life, SHORT_WAITS};
-use kerf_e2e::world::{Claim, world};
-use kerf_e2e::{Kerf, eventually, kerf_json};
+use kerf_e2e::world::{Claim, DRAIN_WITHIN, World, world};
+use kerf_e2e::{Kerf, eventually, kerf_json, within};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
+
+use super::drift::{clear_startup_taints, on_nodes_of_their_own};
+use super::interrupted::{change_with_startup_taint, until_coming};
 
 #[tokio::test]
 async fn pods_get_the_nodes_that_the_plan_has_for_them() -> Result<()> {
@@ -87,12 +95,15 @@ async fn nodes_go_and_stay_as_the_plan_says() -> Result<()> {
         .await?;
         kerf.terminate().await?;
 
-        // Nobody looks while the pods of the first go, the second is protected, and the budget opens.
+        // Nobody looks while most pods go, one of the nodes is protected, and the budget opens.
         let one = Patch::Merge(json!({"spec": {"replicas": 1}}));
         for app in apps {
             world.case.api::<Deployment>().patch(app, &PatchParams::default(), &one).await?;
         }
         world.until_running(3).await?;
+        let protected = world.nodes().await?.pop().context("there is a node")?.name_any();
+        let protect = Patch::Merge(json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}));
+        world.api::<Node>().patch(&protected, &PatchParams::default(), &protect).await?;
         world.patch_pool(json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}})).await?;
         let plan = kerf_json(&["plan"])?;
         let moves = plan["moves"].as_array().context("there are no moves")?;
@@ -101,7 +112,9 @@ async fn nodes_go_and_stay_as_the_plan_says() -> Result<()> {
             ensure!(planned["reason"] == "Underutilized" || planned["reason"] == "Empty", "{planned}");
             gone.extend(planned["nodes"].as_array().into_iter().flatten().filter_map(|node| node["node"].as_str()));
         }
-        ensure!(!gone.is_empty() && gone.len() < 3, "one of three nodes is enough: {plan}");
+        ensure!(gone.len() == 2 && !gone.contains(&&*protected), "all pods fit on {protected}: {plan}");
+        let why = kerf_json(&["why", "node", &protected])?;
+        ensure!(why["verdict"] == "do_not_disrupt", "{protected}: {why}");
         for node in world.nodes().await? {
             let why = kerf_json(&["why", "node", &node.name_any()])?;
             let goes = gone.contains(&&*node.name_any());
@@ -120,6 +133,80 @@ async fn nodes_go_and_stay_as_the_plan_says() -> Result<()> {
         world.clean_up().await
     })
     .await
+}
+
+/// The controller runs, and waits for one of two replacements that its budget allows. Whoever asks, of the cluster or of a dump
+/// of it, is told so.
+pub async fn what_is_under_way_is_told_by_the_cluster_and_by_a_dump(world: &World<'_>) -> Result<()> {
+    let old = on_nodes_of_their_own(world, 2, json!([{"nodes": "1"}])).await?;
+    change_with_startup_taint(world).await?;
+    until_coming(world, 1).await?;
+    let claims = world.claims().await?;
+    let coming: Vec<&str> = claims.iter().filter(|claim| !claim.is("Initialized")).map(|claim| &*claim.name).collect();
+    let marked: Vec<&str> = claims.iter().filter(|claim| claim.is_marked()).map(|claim| &*claim.name).collect();
+    ensure!(
+        claims.len() == 3 && marked.len() == 1 && coming.len() == 1,
+        "{marked:?} and {coming:?} of {}",
+        claims.len()
+    );
+    let dump = Dump::take(world)?;
+    let mut told = BTreeMap::new();
+    for claim in &claims {
+        let node = claim.node.as_deref().context("every claim has its node")?;
+        let live = kerf_json(&["why", "node", node])?;
+        let dumped = kerf_json(&["why", "node", node, "-f", dump.path()?])?;
+        ensure!(live == dumped, "of {node} the cluster says {live}, and the dump {dumped}");
+        let expected = match &*claim.name {
+            name if marked.contains(&name) => "under_way",
+            name if coming.contains(&name) => "replacement",
+            _ => "budget_spent",
+        };
+        ensure!(live["verdict"] == expected, "{node} is {expected}: {live}");
+        told.insert(claim.name.clone(), live["verdict"].clone());
+    }
+    for plan in [kerf_json(&["plan"])?, kerf_json(&["plan", "-f", dump.path()?])?] {
+        for (claim, verdict) in &told {
+            let planned = &plan["verdicts"][claim]["verdict"];
+            ensure!(planned == verdict, "the plan says {planned} of {claim}, and why {verdict}");
+        }
+        let moves = plan["moves"].as_array().into_iter().flatten();
+        let mut nodes = moves.flat_map(|planned| planned["nodes"].as_array().into_iter().flatten());
+        let again = nodes.find(|node| told.keys().any(|claim| node["claim"] == **claim));
+        ensure!(again.is_none(), "the plan has a move for {again:?}, and its pool allows none");
+    }
+    within(DRAIN_WITHIN, "the nodes are new", async || {
+        clear_startup_taints(world).await?;
+        Ok((!world.nodes().await?.iter().any(|node| old.contains(&node.name_any()))).then_some(()))
+    })
+    .await?;
+    world.until_running(2).await?;
+    world.clean_up().await
+}
+
+/// What `kubectl` prints of the cluster, in a file that goes away.
+struct Dump(PathBuf);
+
+impl Dump {
+    fn take(world: &World<'_>) -> Result<Self> {
+        let kinds = "nodes,nodeclaims,nodepools,kwoknodeclasses,pods,daemonsets,pdb,maintenancewindows";
+        let kubectl = std::env::var_os("KERF_E2E_KUBECTL").context("the run says where kubectl is")?;
+        let output = Command::new(kubectl).args(["get", kinds, "-A", "-o", "yaml"]).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let path = std::env::temp_dir().join(format!("{}.yaml", world.pool));
+        std::fs::write(&path, output.stdout)?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> Result<&str> {
+        self.0.to_str().context("a path of plain text")
+    }
+}
+
+impl Drop for Dump {
+    fn drop(&mut self) {
+        // One that stays is no harm.
+        drop(std::fs::remove_file(&self.0));
+    }
 }
 
 fn controller() -> Result<Kerf> {

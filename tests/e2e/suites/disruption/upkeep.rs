@@ -10,6 +10,8 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
+use super::drift::until_followed;
+
 pub async fn a_static_pool_has_as_many_nodes_as_it_says(world: &World<'_>) -> Result<()> {
     world.create_pool(json!({"replicas": 2, "disruption": null, "limits": {"nodes": 5}})).await?;
     until_nodes(world, 2).await?;
@@ -17,18 +19,20 @@ pub async fn a_static_pool_has_as_many_nodes_as_it_says(world: &World<'_>) -> Re
     until_nodes(world, 4).await?;
     world.patch_pool(json!({"spec": {"replicas": 1}})).await?;
     until_nodes(world, 1).await?;
-    let old = world.only_node().await?.0;
+    let (node, old) = world.only_node().await?;
     world
         .patch_pool(json!({"spec": {"template": {"metadata": {"labels": {"e2e.kerf.example/new": "label"}}}}}))
         .await?;
-    world.until_node_gone(&old).await?;
+    until_followed(world, &old).await?;
+    world.until_node_gone(&node).await?;
     until_nodes(world, 1).await?;
     world.clean_up().await
 }
 
 pub async fn a_sick_node_is_replaced(world: &World<'_>) -> Result<()> {
-    let (node, _) = world.running_on_one_node(json!({}), 2, json!({})).await?;
+    let (node, old) = world.running_on_one_node(json!({}), 2, json!({})).await?;
     fall_ill(world, &node).await?;
+    until_followed(world, &old).await?;
     world.until_replaced(&node, 2).await?;
     world.clean_up().await
 }
