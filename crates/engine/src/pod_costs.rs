@@ -66,11 +66,13 @@ impl PodCosts {
         effects
     }
 
-    /// Takes away what is left of ours: the gate is off.
+    /// Takes away what is left of ours: the gate is off. Looks again until there is nothing left: somebody may have written
+    /// the pod meanwhile.
     pub fn clean(&mut self, snapshot: &ClusterSnapshot, now: Timestamp) -> Vec<Effect> {
+        let effects: Vec<_> = snapshot.pods().filter_map(|pod| patch(pod, None)).collect();
         self.looked_at = Some(now);
-        self.is_changed = false;
-        snapshot.pods().filter_map(|pod| patch(pod, None)).collect()
+        self.is_changed = !effects.is_empty();
+        effects
     }
 }
 
@@ -207,6 +209,18 @@ mod tests {
         let last: Vec<_> = shown(&effects)[38..42].to_vec();
         assert_eq!(last, ["n38 -1", "n39 -1", "n40 -", "n41 -"]);
         assert_eq!((effects.len(), costs.pending().get("p")), (50, Some(&10)));
+    }
+
+    /// Seen on a real API server: a pod whose status was written at the same moment kept our cost for ever.
+    #[test]
+    fn what_is_left_of_our_costs_is_taken_away_until_nothing_is() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let ours = cluster([pod("x", "a", &[(WRITTEN, "-1"), (OURS, "-1")])]);
+        let mut costs = PodCosts::default();
+        assert_eq!(shown(&costs.clean(&ours, at(0))), ["x -"]);
+        assert_eq!(costs.next_due(), Some(at(60)));
+        assert!(costs.clean(&cluster([pod("x", "a", &[])]), at(60)).is_empty());
+        assert_eq!(costs.next_due(), None);
     }
 
     /// D11: not more often than every minute, and only if something has changed.
