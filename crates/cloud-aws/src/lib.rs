@@ -4,10 +4,10 @@
 //! it is compared.
 //!
 //! - [`class`]: the EC2NodeClass, with what its selectors found.
-//! - [`drift`]: whether an instance would be made otherwise today, and what differs.
+//! - [`drift()`]: whether an instance would be made otherwise today, and what differs.
 //! - [`stamps`]: the hashes of a class on itself and on its claims.
 //!
-//! Must never know: the AWS SDK, an async runtime, a clock, randomness. Start with [`drift`].
+//! Must never know: the AWS SDK, an async runtime, a clock, randomness. Start with [`drift()`].
 
 pub mod class;
 pub mod drift;
