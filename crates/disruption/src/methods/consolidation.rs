@@ -18,7 +18,7 @@ use kerf_model::price::Price;
 pub(crate) use balanced::{Score, THRESHOLD, Totals, refused, scored};
 pub(crate) use best::{rest, run as best};
 pub(crate) use compatible::{multi, single};
-pub(crate) use option::{Moved, find};
+pub(crate) use option::{Moved, Simulated, find, simulate, weigh};
 
 use super::emptiness::{is_settled, takes_part};
 use crate::plan::{Chosen, Plan};

@@ -353,6 +353,56 @@ fn many_nodes_become_some_others() {
     assert_eq!(alone.decide().verdicts["a"].label(), "no_cheaper");
 }
 
+/// Two nodes that are cheaper as one, and in their pool one that ranks before them and can be in no such move. Sets were
+/// prefixes of the ranking, so that every one of them had it in it.
+#[test]
+fn a_node_that_may_not_be_replaced_held_back_others_that_are_cheaper_together() {
+    let text = |first: &str| {
+        format!(
+            "type small cpu=4 price=0.10
+             type six cpu=6 price=0.15
+             type dear cpu=4 price=0.90
+             pool p
+             node a pool=p cpu=4
+             pod x on=a cpu=3
+             node b pool=p cpu=4
+             pod y on=b cpu=3
+             {first}"
+        )
+    };
+    let joined = "multi_node_consolidation replace a b -> six";
+    check(&text(""), joined);
+    let recent = "2026-11-18T11:00:00Z,2026-11-18T11:30:00Z";
+    check(
+        &text(&format!(
+            "node c pool=p type=dear cpu=4 claim-annotation:kerf.sh/consolidations={recent}\npod z on=c cpu=3"
+        )),
+        &format!("{joined}\nc recently_moved"),
+    );
+    check(
+        &text("node c pool=p type=dear cpu=4\npod z on=c cpu=3 select:disk=old"),
+        &format!("{joined}\nc pods_have_no_place"),
+    );
+}
+
+/// Its pods would move from one node to another of the same type, because two others of the set save enough for three.
+#[test]
+fn a_node_that_adds_nothing_to_a_joint_move_stays() {
+    check(
+        "type small cpu=4 price=0.10
+         type six cpu=6 price=0.12
+         pool p
+         node a pool=p cpu=4
+         pod x on=a cpu=3 select:zone=a
+         node b pool=p cpu=4 zone=b
+         pod y on=b cpu=3 select:zone=b
+         node c pool=p cpu=4
+         pod z on=c cpu=3 select:zone=a",
+        "multi_node_consolidation replace a c -> six
+         b no_cheaper",
+    );
+}
+
 /// All twelve pods moved to the large node, and all sixteen from there to a smaller one a minute later.
 #[test]
 fn a_full_node_was_emptied_onto_one_that_was_about_to_be_replaced() {

@@ -12,9 +12,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kerf_model::cluster::ObjectName;
 use kerf_model::price::Price;
 
-use super::{MAX_NODES, Moved, Totals, candidates, find, price_of, propose, refused};
+use super::{MAX_NODES, Moved, Simulated, Totals, candidates, find, price_of, propose, refused, simulate, weigh};
 use crate::methods::drift;
 use crate::parallel::{Effort, in_parallel};
 use crate::plan::{Plan, Tally};
@@ -100,8 +101,8 @@ fn search<'c, 'a>(
     let examined: Vec<Examined<'_, '_>> =
         within.into_iter().zip(alone).map(|((at, subject), alone)| Examined { at, subject, alone }).collect();
     delete_together(plan, &totals, &examined, drift);
-    replace_together(plan, &totals, &examined, drift);
-    replace_alone(plan, &totals, &examined, drift);
+    let best = replace_together(plan, &totals, &examined, drift);
+    replace_alone(plan, &totals, &examined, (drift, best));
     let mut deferred = BTreeSet::new();
     for one in examined {
         if plan.is_open(one.at) {
@@ -127,6 +128,19 @@ impl<'a> Examined<'_, 'a> {
     /// Whether it goes as drifted if it goes alone, or would be moved onto a node that does.
     fn is_left_to(&self, drift: &LeftToDrift<'a>) -> bool {
         drift.subjects.contains(&self.at) || self.alone.as_ref().is_ok_and(|moved| drift.is_taken_by(moved))
+    }
+
+    /// Whether it can be replaced neither alone nor with others: all that it goes with would stay because of it.
+    fn is_out_of_question(&self) -> bool {
+        let Err(reason) = &self.alone else { return false };
+        matches!(
+            reason,
+            KeepReason::PodsHaveNoPlace { .. }
+                | KeepReason::DestinationNotReady { .. }
+                | KeepReason::UnknownPrice
+                | KeepReason::RecentlyMoved { .. }
+                | KeepReason::BackedOff { .. }
+        )
     }
 }
 
@@ -215,15 +229,18 @@ fn grow<'c, 'a>(
     best.map(|moved| (set, moved))
 }
 
-/// Several nodes that are cheaper as others: the best prefix of all that are left, and of those of each pool.
+/// Several nodes that are cheaper as others: the best that is in some prefix of all that are left, and of those of each
+/// pool. Says what the best replacement of the round saves, alone or with others.
 fn replace_together<'a>(
     plan: &mut Plan<'_, 'a>,
     totals: &Totals,
     examined: &[Examined<'_, 'a>],
     drift: &LeftToDrift<'a>,
-) {
+) -> Option<Rate> {
+    let mut best = best_alone(plan, examined);
     for _ in 0..JOINT_MOVES {
-        let open: Vec<&Examined<'_, 'a>> = examined.iter().filter(|one| plan.is_open(one.at)).collect();
+        let may_join = |one: &&Examined<'_, 'a>| plan.is_open(one.at) && !one.is_out_of_question();
+        let open: Vec<&Examined<'_, 'a>> = examined.iter().filter(may_join).collect();
         let mut lists: BTreeMap<Option<&Arc<str>>, Vec<&Examined<'_, 'a>>> = BTreeMap::new();
         for one in &open {
             lists.entry(one.subject.pool_name.as_ref()).or_default().push(one);
@@ -233,28 +250,26 @@ fn replace_together<'a>(
         }
         let prefixes: Vec<Vec<&Examined<'_, 'a>>> =
             lists.values().flat_map(|list| prefixes(plan, list, &drift.budget)).collect();
-        let found = in_parallel(&prefixes, Effort::WhatIf, |prefix| worth_more_than_alone(plan, totals, prefix));
+        let found = in_parallel(&prefixes, Effort::WhatIf, |prefix| joint_moves(plan, totals, prefix));
         let mut moves = Vec::new();
-        for (prefix, found) in prefixes.iter().zip(found) {
+        for (set, found) in found.into_iter().flatten() {
             match found {
-                Ok(moved) => moves.push((prefix, moved)),
-                Err(Some(reason)) => {
-                    let subjects: Vec<_> = prefix.iter().map(|one| one.subject).collect();
-                    plan.refuse_together(refused(&subjects, &reason));
-                }
+                Ok(moved) => moves.push((set, moved)),
+                Err(Some(reason)) => plan.refuse_together(refused(&subjects_of(&set), &reason)),
                 Err(None) => {}
             }
         }
-        let rate = best_rate(plan, examined);
-        let best = moves.into_iter().filter(|(_, moved)| is_worth_it(moved, rate) && !drift.is_taken_by(moved));
+        let worth_it = moves.into_iter().filter(|(_, moved)| is_worth_it(moved, best) && !drift.is_taken_by(moved));
         // Of equals the first, which is the smaller.
-        let best = best.reduce(|best, other| match Rate::of(&other.1).cmp(Rate::of(&best.1)) {
+        let chosen = worth_it.reduce(|chosen, other| match Rate::of(&other.1).cmp(&Rate::of(&chosen.1)) {
             Ordering::Greater => other,
-            Ordering::Less | Ordering::Equal => best,
+            Ordering::Less | Ordering::Equal => chosen,
         });
-        let Some((prefix, moved)) = best else { return };
-        propose(plan, prefix.iter().map(|one| one.subject).collect(), moved);
+        let Some((set, moved)) = chosen else { break };
+        best = best.max(is_replace(&moved).then(|| Rate::of(&moved)));
+        propose(plan, subjects_of(&set), moved);
     }
+    best
 }
 
 /// Of 2, 4, 8, … nodes, as far as budgets allow.
@@ -280,23 +295,78 @@ fn prefixes<'e, 'c, 'a>(
     prefixes
 }
 
-/// The move of all of them, if it saves more than the moves of each. The reason is that of a move that cannot be made.
+/// Nodes of a ranking that would go together, and what that comes to. The reason is that of a move that cannot be made.
+type Joint<'e, 'c, 'a> = (Vec<&'e Examined<'c, 'a>>, Result<Moved, Option<KeepReason>>);
+
+/// The moves that are in a prefix: nodes whose pods would share new nodes go together. One that shares none with the
+/// others adds nothing but its evictions, and what is wrong with it alone is no reason against them.
+fn joint_moves<'e, 'c, 'a>(
+    plan: &Plan<'_, 'a>,
+    totals: &Totals,
+    prefix: &[&'e Examined<'c, 'a>],
+) -> Vec<Joint<'e, 'c, 'a>> {
+    let Ok(simulated) = simulate(plan, &subjects_of(prefix)) else { return Vec::new() };
+    let mut sets = sharing(&simulated);
+    sets.retain(|set| set.len() > 1);
+    if let [all] = &sets[..]
+        && all.len() == prefix.len()
+    {
+        return vec![(prefix.to_vec(), worth_more_than_alone(plan, totals, prefix, simulated))];
+    }
+    let nodes = |set: Vec<usize>| set.into_iter().map(|at| prefix[at]).collect::<Vec<_>>();
+    let part = |set: Vec<&'e Examined<'c, 'a>>| {
+        let simulated = simulate(plan, &subjects_of(&set)).ok()?;
+        let moved = worth_more_than_alone(plan, totals, &set, simulated);
+        Some((set, moved))
+    };
+    sets.into_iter().map(nodes).filter_map(part).collect()
+}
+
+/// Which of the nodes have pods on the same new nodes, directly or by way of others.
+fn sharing(simulated: &Simulated) -> Vec<Vec<usize>> {
+    let from: BTreeMap<&ObjectName, usize> = simulated
+        .moving
+        .iter()
+        .enumerate()
+        .flat_map(|(at, pods)| pods.iter().map(move |pod| (&pod.meta.name, at)))
+        .collect();
+    let mut sets: Vec<BTreeSet<usize>> = (0..simulated.moving.len()).map(|at| BTreeSet::from([at])).collect();
+    for claim in &simulated.outcome.new_claims {
+        let nodes: BTreeSet<usize> = claim.pods.iter().filter_map(|pod| from.get(&pod.meta.name)).copied().collect();
+        let (shared, mut others): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| !set.is_disjoint(&nodes));
+        others.push(shared.into_iter().flatten().collect());
+        sets = others;
+    }
+    sets.sort();
+    sets.into_iter().map(|set| set.into_iter().collect()).collect()
+}
+
+/// The move of all of them, if it saves more than the moves of each.
 fn worth_more_than_alone<'a>(
     plan: &Plan<'_, 'a>,
     totals: &Totals,
-    prefix: &[&Examined<'_, 'a>],
+    set: &[&Examined<'_, 'a>],
+    simulated: Simulated,
 ) -> Result<Moved, Option<KeepReason>> {
-    let subjects: Vec<_> = prefix.iter().map(|one| one.subject).collect();
+    let subjects = subjects_of(set);
     price_of(&subjects).ok_or(None)?;
-    let moved = find(plan, totals, &subjects).map_err(Some)?;
-    let mut savings = prefix.iter().filter_map(|one| one.alone.as_ref().ok()?.savings);
+    let moved = weigh(plan, totals, &subjects, simulated).map_err(Some)?;
+    let mut savings = set.iter().filter_map(|one| one.alone.as_ref().ok()?.savings);
     let alone = savings.try_fold(Price::ZERO, Price::checked_add).ok_or(None)?;
     if moved.savings.is_some_and(|savings| savings > alone) { Ok(moved) } else { Err(None) }
 }
 
-fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Examined<'_, 'a>], drift: &LeftToDrift<'a>) {
-    let rate = best_rate(plan, examined);
-    for one in examined.iter().filter(|one| one.alone.as_ref().is_ok_and(|moved| is_worth_it(moved, rate))) {
+fn subjects_of<'c, 'a>(set: &[&Examined<'c, 'a>]) -> Vec<&'c Subject<'a>> {
+    set.iter().map(|one| one.subject).collect()
+}
+
+fn replace_alone<'a>(
+    plan: &mut Plan<'_, 'a>,
+    totals: &Totals,
+    examined: &[Examined<'_, 'a>],
+    (drift, best): (&LeftToDrift<'a>, Option<Rate>),
+) {
+    for one in examined.iter().filter(|one| one.alone.as_ref().is_ok_and(|moved| is_worth_it(moved, best))) {
         if one.is_left_to(drift)
             || !plan.is_open(one.at)
             || plan.admits(&drift.budget, one.subject, Reason::Underutilized).is_err()
@@ -313,10 +383,10 @@ fn replace_alone<'a>(plan: &mut Plan<'_, 'a>, totals: &Totals, examined: &[Exami
 }
 
 /// Of the replacements of single nodes that are left.
-fn best_rate(plan: &Plan<'_, '_>, examined: &[Examined<'_, '_>]) -> Option<Rate> {
+fn best_alone(plan: &Plan<'_, '_>, examined: &[Examined<'_, '_>]) -> Option<Rate> {
     let open = examined.iter().filter(|one| plan.is_open(one.at));
     let moves = open.filter_map(|one| one.alone.as_ref().ok()).filter(|alone| is_replace(alone));
-    moves.map(Rate::of).max_by(|a, b| a.cmp(*b))
+    moves.map(Rate::of).max()
 }
 
 /// Whether a move is good enough for this round. Deletions always are: nothing is launched for them.
@@ -333,11 +403,27 @@ impl Rate {
         Self { micros: moved.savings.map_or(0, Price::micros).into(), pods: moved.pods().max(1) as i128 }
     }
 
-    fn cmp(self, other: Self) -> Ordering {
-        (self.micros * other.pods).cmp(&(other.micros * self.pods))
-    }
-
     fn is_share_of(self, best: Self) -> bool {
         self.micros * best.pods * 100 >= best.micros * self.pods * SHARE_OF_BEST
     }
 }
+
+impl Ord for Rate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.micros * other.pods).cmp(&(other.micros * self.pods))
+    }
+}
+
+impl PartialOrd for Rate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Rate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Rate {}

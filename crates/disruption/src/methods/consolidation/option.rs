@@ -37,14 +37,37 @@ impl Moved {
     }
 }
 
+/// What would become of the pods if the nodes went, whatever that costs.
+pub(crate) struct Simulated {
+    /// By node.
+    pub(crate) moving: Vec<Vec<Arc<Pod>>>,
+    pub(crate) outcome: Outcome,
+}
+
 /// What removing the nodes together comes to.
 ///
 /// # Errors
 /// Why it is not possible or not worth it.
 pub(crate) fn find<'a>(plan: &Plan<'_, 'a>, totals: &Totals, subjects: &[&Subject<'a>]) -> Result<Moved, KeepReason> {
+    weigh(plan, totals, subjects, simulate(plan, subjects)?)
+}
+
+/// # Errors
+/// Why the nodes cannot go together.
+pub(crate) fn simulate<'a>(plan: &Plan<'_, 'a>, subjects: &[&Subject<'a>]) -> Result<Simulated, KeepReason> {
     let moving: Vec<Vec<Arc<Pod>>> = subjects.iter().map(|subject| plan.context.moving(subject)).collect();
-    let all: Vec<Arc<Pod>> = moving.iter().flatten().cloned().collect();
-    let mut outcome = destinations(plan, subjects, &all)?;
+    let outcome = destinations(plan, subjects, &moving.concat())?;
+    Ok(Simulated { moving, outcome })
+}
+
+/// # Errors
+/// Why it is not worth it, or not allowed.
+pub(crate) fn weigh<'a>(
+    plan: &Plan<'_, 'a>,
+    totals: &Totals,
+    subjects: &[&Subject<'a>],
+    Simulated { moving, mut outcome }: Simulated,
+) -> Result<Moved, KeepReason> {
     if outcome.new_claims.is_empty() {
         let savings = saved_by_deleting(subjects);
         totals.approve(subjects, savings.filter(|_| price_of(subjects).is_some()), true)?;
@@ -56,7 +79,7 @@ pub(crate) fn find<'a>(plan: &Plan<'_, 'a>, totals: &Totals, subjects: &[&Subjec
     let cheapest = claims.iter().try_fold(Price::ZERO, |sum, claim| sum.checked_add(claim.price()?));
     let savings = price_of(subjects).zip(cheapest).and_then(|(price, cheapest)| price.checked_sub(cheapest));
     totals.approve(subjects, savings, false)?;
-    look_ahead(plan, subjects, &all)?;
+    look_ahead(plan, subjects, &moving.concat())?;
     if !plan.limits.allow(subjects, &claims) {
         return Err(KeepReason::NextRound);
     }
