@@ -203,7 +203,8 @@ fn telling(reason: &KeepReason) -> Telling {
         | KeepReason::SameType
         | KeepReason::BelowFloor { .. }
         | KeepReason::BelowScore { .. }
-        | KeepReason::WouldBeUndone => Telling::Unconsolidatable,
+        | KeepReason::WouldBeUndone
+        | KeepReason::ExpiresFirst { .. } => Telling::Unconsolidatable,
         KeepReason::TooManyUnhealthy { .. } => Telling::RepairBlocked,
     }
 }

@@ -183,6 +183,11 @@ pub enum KeepReason {
         threshold: f64,
     },
     WouldBeUndone,
+    /// A replacement would not earn back what it costs to have both for a while. `until` is when it expires.
+    ExpiresFirst {
+        savings: Price,
+        until: Timestamp,
+    },
 
     // Static pools and repair.
     StaticScalesDown {
@@ -219,7 +224,8 @@ impl KeepReason {
             | Self::NotMarked { until }
             | Self::Tolerated { until, .. }
             | Self::BackedOff { until, .. }
-            | Self::RecentlyMoved { until, .. } => Some(*until),
+            | Self::RecentlyMoved { until, .. }
+            | Self::ExpiresFirst { until, .. } => Some(*until),
             Self::DoNotDisrupt { until, .. }
             | Self::ProtectedPod { until, .. }
             | Self::Window { until, .. }

@@ -144,6 +144,13 @@ impl<'a> Subject<'a> {
         Some(since.checked_add(SignedDuration::from(after)).unwrap_or(Timestamp::MAX))
     }
 
+    /// When its time is over, if that ends it. Windows may put it off.
+    pub(crate) fn expires_at(&self) -> Option<Timestamp> {
+        let NillableDuration::After(life) = self.claim.node.expire_after else { return None };
+        let end = self.claim.meta.created.checked_add(SignedDuration::from(life)).unwrap_or(Timestamp::MAX);
+        self.pool().is_some_and(|pool| pool.disruption.expiration_enabled).then_some(end)
+    }
+
     /// What is needed to say what it costs and to compare it with others.
     pub(crate) fn check_known(&self) -> Result<(), KeepReason> {
         if self.kind.is_none() {

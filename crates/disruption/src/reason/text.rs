@@ -86,6 +86,7 @@ reasons! {
     BelowFloor "below_floor", "The move saves less than the savings floor.", "Lower the floor if small savings are worth the evictions.";
     BelowScore "below_score", "The pool is Balanced, and the move saves too little for what it disrupts.", "Nothing, or use WhenEmptyOrUnderutilized.";
     WouldBeUndone "would_be_undone", "After the move the same pods could be moved again at once: it waits until one move does both.", "Wait for the next rounds.";
+    ExpiresFirst "expires_first", "The node expires before a cheaper one would have saved what both cost together while pods move.", "Wait; when it expires its pods get what suits them then.";
     StaticScalesDown "static_scales_down", "The static pool has more nodes than replicas: it shrinks before it replaces.", "Wait.";
     StaticAtLimit "static_at_limit", "The static pool is at limits.nodes: there is no room for a replacement.", "Raise limits.nodes above replicas, or set the gate TerminateFirstDrift.";
     TooManyUnhealthy "too_many_unhealthy", "More than a fifth of the pool's nodes are sick: the cause is most likely not the nodes, so that none is repaired.", "Look for a common cause; repair goes on when fewer are sick.";
@@ -198,6 +199,9 @@ impl fmt::Display for KeepReason {
                 write!(f, "scores {score:.2} in the Balanced pool {pool}, {threshold:.2} is needed")
             }
             Self::WouldBeUndone => f.write_str("its pods could be moved again at once"),
+            Self::ExpiresFirst { savings, until } => {
+                write!(f, "expires at {until:.0}, too soon for a replacement that saves {savings} per hour")
+            }
             Self::StaticScalesDown { pool, running, replicas } => {
                 write!(f, "static pool {pool} has {running} nodes for {replicas} replicas and shrinks first")
             }

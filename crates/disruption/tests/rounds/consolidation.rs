@@ -474,6 +474,29 @@ fn nodes_that_expire_soon_go_first_and_names_decide_between_equals() {
     check_nodes(&text("age=1h expire=100h"), "a go single_node_consolidation\nb budget_spent");
 }
 
+/// "How a fast exact simulation does better": no replacement whose savings until the node expires are less than it costs
+/// to have both for five minutes. Here a tenth of what the new node costs is saved each hour, so that it takes 50 minutes.
+#[test]
+fn a_node_that_expires_before_its_replacement_pays_is_not_replaced() {
+    let text = |settings: &str, age: &str| {
+        format!(
+            "settings {settings}
+             type small cpu=4 price=0.50
+             type large cpu=8 price=0.55
+             pool p
+             node a pool=p type=large cpu=8 age={age} expire=100h
+             pod web on=a cpu=3"
+        )
+    };
+    check_nodes(&text("", "99h"), "a go single_node_consolidation");
+    check_nodes(&text("", "99h9m"), "a go single_node_consolidation");
+    check_nodes(&text("", "99h11m"), "a expires_first");
+    check_nodes(&text("compatible", "99h11m"), "a go single_node_consolidation");
+    // Nothing is launched for a deletion.
+    let fits = format!("{}\nnode b pool=p cpu=4\npod db on=b cpu=1", text("", "99h59m"));
+    check_nodes(&fits, "a go single_node_consolidation");
+}
+
 /// Cases 77 and 78 as decisions: a Balanced pool refuses what saves little for what it disrupts.
 #[test]
 fn case_78_a_balanced_pool_refuses_moves_that_disrupt_more_than_they_save() {

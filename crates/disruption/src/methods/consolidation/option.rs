@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::Pod;
 use kerf_model::label::capacity_type;
 use kerf_model::price::Price;
@@ -19,6 +20,9 @@ use crate::{Action, Floor, KeepReason, Policy, Reason};
 /// So many cheaper types must be left to choose from: then the one that is launched is most likely among the cheapest,
 /// and is not moved again at once.
 const SPOT_TYPES: usize = 15;
+
+/// For so long both a node and its replacement are there: one boots, then the other drains.
+const OVERLAP: SignedDuration = SignedDuration::from_mins(5);
 
 /// What becomes of the nodes and their pods.
 #[derive(Debug, Clone)]
@@ -79,6 +83,7 @@ pub(crate) fn weigh<'a>(
     let cheapest = claims.iter().try_fold(Price::ZERO, |sum, claim| sum.checked_add(claim.price()?));
     let savings = price_of(subjects).zip(cheapest).and_then(|(price, cheapest)| price.checked_sub(cheapest));
     totals.approve(subjects, savings, false)?;
+    pays_off(plan, subjects, savings.zip(cheapest))?;
     look_ahead(plan, subjects, &moving.concat())?;
     if !plan.limits.allow(subjects, &claims) {
         return Err(KeepReason::NextRound);
@@ -253,6 +258,23 @@ fn flexible_enough(subjects: &[&Subject<'_>], claim: &PlannedClaim) -> Result<Pl
     }
     let price = subjects.first().and_then(|subject| subject.price).unwrap_or_default();
     only_types(claim, |option| kept.contains(&option.instance_type)).map_err(|dear| dear.keep(price))
+}
+
+/// Whether the savings make up for what the new nodes cost while the old ones are there too, before those expire anyway.
+/// Where several go it is enough that one of them would stay so long.
+fn pays_off(
+    plan: &Plan<'_, '_>,
+    subjects: &[&Subject<'_>],
+    savings_and_price: Option<(Price, Price)>,
+) -> Result<(), KeepReason> {
+    let (Policy::Best, Some((savings, price))) = (plan.policy(), savings_and_price) else { return Ok(()) };
+    let ends: Option<Vec<Timestamp>> = subjects.iter().map(|subject| subject.expires_at()).collect();
+    let Some(until) = ends.and_then(|ends| ends.into_iter().max()) else { return Ok(()) };
+    let earned = |savings: Price, time: SignedDuration| i128::from(savings.micros()) * i128::from(time.as_secs());
+    match earned(savings, until.duration_since(plan.now())) >= earned(price, OVERLAP) {
+        true => Ok(()),
+        false => Err(KeepReason::ExpiresFirst { savings, until }),
+    }
 }
 
 /// Whether the pods would fit on nodes that settle soon, with nothing launched. Then they are not moved to a new node
