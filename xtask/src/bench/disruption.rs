@@ -127,6 +127,9 @@ fn measure(workload: &str, problem: &Path, arguments: &Arguments) -> Result<Figu
             let ours = answer(bench().arg("settle").arg(problem))?;
             let mut command = PEER.program(Program::Peer, "bench disruption")?;
             let limit = format!("{minutes}m");
+            // What it takes to compute does not count here, but its time-outs do: it gets the memory to collect garbage
+            // rarely, which makes it a third faster.
+            command.env("GOGC", "800");
             // It says every minute how far it is.
             command.args(["settle", "-limit", &limit, "-problem"]).arg(problem).stderr(Stdio::inherit());
             let theirs: Settled = answer(&mut command)?;
