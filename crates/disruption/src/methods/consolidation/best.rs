@@ -231,6 +231,9 @@ fn grow<'c, 'a>(
 
 /// Several nodes that are cheaper as others: the best that is in some prefix of all that are left, and of those of each
 /// pool. Says what the best replacement of the round saves, alone or with others.
+///
+/// With P pools that is at most `JOINT_MOVES` times 5·(P + 1) prefixes, each one what-if of at most `MAX_REPLACED` nodes and
+/// as many again for its parts.
 fn replace_together<'a>(
     plan: &mut Plan<'_, 'a>,
     totals: &Totals,
@@ -299,7 +302,8 @@ fn prefixes<'e, 'c, 'a>(
 type Joint<'e, 'c, 'a> = (Vec<&'e Examined<'c, 'a>>, Result<Moved, Option<KeepReason>>);
 
 /// The moves that are in a prefix: nodes whose pods would share new nodes go together. One that shares none with the
-/// others adds nothing but its evictions, and what is wrong with it alone is no reason against them.
+/// others adds nothing but its evictions, and what is wrong with it alone is no reason against them: where pods are tied to
+/// zones, what ranks side by side is in several.
 fn joint_moves<'e, 'c, 'a>(
     plan: &Plan<'_, 'a>,
     totals: &Totals,
