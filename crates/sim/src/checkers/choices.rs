@@ -35,6 +35,8 @@ pub(super) struct Choices {
     /// What the nodes of a command cost when they were chosen, in millionths of a dollar per hour.
     prices: BTreeMap<String, BTreeMap<String, i64>>,
     waves: WaveWatch,
+    /// When the claims that reboot were asked to, by uid.
+    reboots: BTreeMap<String, Timestamp>,
 }
 
 impl Choices {
@@ -46,6 +48,7 @@ impl Choices {
             ready: BTreeSet::new(),
             prices: BTreeMap::new(),
             waves: WaveWatch::default(),
+            reboots: BTreeMap::new(),
         }
     }
 
@@ -68,7 +71,8 @@ impl Choices {
         let mut choices = Vec::new();
         for claim in self.news(store) {
             self.note(&claim);
-            if chosen_for(&claim).is_none() || self.chosen.contains_key(claim.uid()) {
+            let is_known = self.chosen.contains_key(claim.uid()) && !self.is_new_reboot(&claim);
+            if chosen_for(&claim).is_none() || is_known {
                 continue;
             }
             let act = acts.iter().find(|act| is_patch_of(act, claim.uid()));
@@ -130,6 +134,12 @@ impl Choices {
         }
     }
 
+    /// A node that is to boot once more has been chosen once more, also where its marks were never off.
+    fn is_new_reboot(&mut self, claim: &Object) -> bool {
+        let Some(asked) = reboot_since(claim, "True") else { return false };
+        self.reboots.insert(claim.uid().to_owned(), asked).is_some_and(|before| before != asked)
+    }
+
     fn note_price(&mut self, claim: &Object, ledger: &Ledger) {
         if let (Some(command), Some(price)) = (Command::of(claim), price(claim, ledger)) {
             self.prices.entry(command.id.to_owned()).or_default().insert(claim.uid().to_owned(), price);
@@ -180,6 +190,13 @@ fn must_go(claim: &Object, act: &Act, store: &Store, ledger: &Ledger) -> bool {
         || expires.is_some_and(|at| at <= act.decided)
         || ledger.price(id).is_none()
         || ledger.is_ending(id)
+}
+
+/// Since when the claim's condition `Rebooting` has this status.
+fn reboot_since(claim: &Object, status: &str) -> Option<Timestamp> {
+    let mut conditions = claim.list(&["status", "conditions"]).iter();
+    let condition = conditions.find(|known| known["type"] == "Rebooting" && known["status"] == status)?;
+    condition["lastTransitionTime"].as_str()?.parse().ok()
 }
 
 fn is_patch_of(act: &Act, claim_uid: &str) -> bool {

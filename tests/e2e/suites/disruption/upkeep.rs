@@ -57,6 +57,9 @@ pub async fn a_node_that_needs_it_is_booted_again(world: &World<'_>) -> Result<(
     world.until_running(2).await?;
     let (same, _) = world.only_node().await?;
     ensure!(same == node && !is_tainted(&world.api::<Node>().get(&node).await?), "{same} instead of {node}");
+    let found = world.claims().await?.into_iter().find(|found| found.name == claim.name);
+    let times = found.and_then(|found| found.object.annotations().get("kerf.sh/reboots").cloned());
+    ensure!(times.as_ref().is_some_and(|times| !times.contains(',')), "booted more than once: {times:?}");
     world.clean_up().await
 }
 

@@ -7,13 +7,18 @@ use kerf_model::label;
 use serde_json::Value;
 
 use super::super::choice::Choice;
+use super::super::reboot_since;
 use crate::checkers::Broken;
 use crate::store::{Kind, Object};
 
 pub(super) fn check(choice: &Choice<'_>) -> Option<Broken> {
     let node = choice.node.as_ref().filter(|_| choice.reason == "Unhealthy")?;
     let policies = &choice.settings.disruption.repair_policies;
-    if !policies.iter().any(|policy| is_overdue(node, policy, choice.chosen_at)) {
+    let claims = choice.heard(Kind::NodeClaim);
+    let known = claims.iter().find(|claim| claim.uid() == choice.claim.uid());
+    // After a reboot the toleration starts anew.
+    let rebooted = known.and_then(|claim| reboot_since(claim, "False")).unwrap_or(Timestamp::UNIX_EPOCH);
+    if !policies.iter().any(|policy| is_overdue(node, policy, rebooted, choice.chosen_at)) {
         return Some(Broken::HealthyRepaired { claim: choice.claim_name() });
     }
     let nodes = choice.heard(Kind::Node);
@@ -30,8 +35,8 @@ pub(in crate::checkers) fn is_sick(node: &Object, policies: &[RepairPolicy]) -> 
     policies.iter().any(|policy| since(node, policy).is_some())
 }
 
-fn is_overdue(node: &Object, policy: &RepairPolicy, at: Timestamp) -> bool {
-    since(node, policy).is_some_and(|since| at >= since + policy.toleration)
+fn is_overdue(node: &Object, policy: &RepairPolicy, rebooted: Timestamp, at: Timestamp) -> bool {
+    since(node, policy).is_some_and(|since| at >= since.max(rebooted) + policy.toleration)
 }
 
 /// Reasons are not looked at: those of the histories are all about the same.
