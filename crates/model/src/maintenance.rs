@@ -25,6 +25,9 @@ pub struct MaintenanceWindow {
     pub until: Option<Timestamp>,
 }
 
+/// How many schedules that take over from each other are followed: each of the fifty that a window may have, and again.
+const MOST_TURNS: usize = 100;
+
 /// What a window can hold back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
@@ -50,8 +53,23 @@ impl MaintenanceWindow {
         scheduled != self.outside_schedules
     }
 
-    /// When the answer of [`is_active`](Self::is_active) may next change.
+    /// When the answer of [`is_active`](Self::is_active) next changes: where schedules overlap, at the end of the last.
+    ///
+    /// Of schedules that take turns without end, it is a moment as far ahead as they are followed: there one asks again.
     pub fn next_transition(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_active = self.is_active(now);
+        let mut moments = std::iter::successors(self.next_moment(now), |at| self.next_moment(*at)).take(MOST_TURNS);
+        let mut last = None;
+        moments
+            .find(|at| {
+                last = Some(*at);
+                self.is_active(*at) != is_active
+            })
+            .or(last)
+    }
+
+    /// When one of the schedules opens or closes, or all of them are over.
+    fn next_moment(&self, now: Timestamp) -> Option<Timestamp> {
         let end = self.until.filter(|until| now < *until);
         if self.until.is_some() && end.is_none() {
             return None;
@@ -160,6 +178,28 @@ mod tests {
             assert!(!window.denies(Action::Drift, &labels, monday_noon));
             assert_eq!(window.next_transition(monday_noon), Some("2026-11-16T17:00:00Z".parse().unwrap()));
         }
+    }
+
+    /// It was said to hold until the second began.
+    #[test]
+    fn schedules_that_overlap_are_one_stretch_of_time() {
+        let schedule = |start: &str, duration: &str| Window {
+            schedule: Schedule::parse_as(start, Dialect::MaintenanceWindow).unwrap(),
+            duration: duration.parse().unwrap(),
+        };
+        let at = |hour: &str| -> Timestamp { format!("2026-11-16T{hour}:00:00Z").parse().unwrap() };
+        for second in [schedule("0 12 * * *", "8h"), schedule("0 17 * * *", "3h")] {
+            for outside_schedules in [false, true] {
+                let schedules = vec![schedule("0 9 * * *", "8h"), second.clone()];
+                let window = MaintenanceWindow { schedules, ..office_hours(outside_schedules) };
+                for (now, next) in [("08", "09"), ("09", "20"), ("13", "20"), ("19", "20")] {
+                    assert_eq!(window.next_transition(at(now)), Some(at(next)), "{now}");
+                }
+            }
+        }
+        let halves = vec![schedule("0 0 * * *", "12h"), schedule("0 12 * * *", "12h")];
+        let always = MaintenanceWindow { schedules: halves, ..office_hours(false) };
+        assert!(always.next_transition(at("08")).unwrap() > "2026-12-20T00:00:00Z".parse().unwrap());
     }
 
     #[test]
