@@ -53,6 +53,7 @@ pub use reason::{KeepReason, ReasonText};
 pub use rollout::Rollout;
 pub use round::{BudgetUse, Round, ScoredMove, Work};
 pub use settings::{Floor, Gates, InvalidWaves, Ledger, Policy, RebalanceAction, Settings, Waves};
+pub use subject::counts_in_budget;
 pub use unmarked::Unmarked;
 pub use validate::{Approved, Objection, ObjectionKind, Withdrawn, validate, validate_all};
 pub use verdict::Verdict;

@@ -64,6 +64,8 @@ pub enum KeepReason {
         window: Arc<str>,
         action: maintenance::Action,
         until: Option<Timestamp>,
+        /// Why it cannot be read, if it cannot: then it holds back everything.
+        problem: Option<Arc<str>>,
     },
     BudgetSpent {
         pool: Arc<str>,

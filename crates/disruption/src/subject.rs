@@ -117,7 +117,7 @@ impl<'a> Subject<'a> {
     }
 
     pub(crate) fn is_initialized(&self) -> bool {
-        self.node.is_some_and(|node| node.meta.label(label::INITIALIZED) == Some("true"))
+        self.node.is_some_and(|node| is_initialized(node))
     }
 
     /// Whether it is on its way out, whoever wants that.
@@ -129,7 +129,7 @@ impl<'a> Subject<'a> {
     }
 
     pub(crate) fn counts_in_budget(&self) -> bool {
-        (self.is_initialized() || self.is_rebooting()) && !self.is(kind::INSTANCE_TERMINATING)
+        counts_in_budget(self.claim, self.node.map(AsRef::as_ref))
     }
 
     /// When `consolidateAfter` has passed since pods last came or went. `None` if the pool never waits, or for ever.
@@ -201,6 +201,17 @@ impl<'a> Subject<'a> {
             consolidation_policy: self.pool().map(|pool| pool.disruption.policy),
         })
     }
+}
+
+/// Whether the node is one of those that its pool's budgets count: initialised, or booting again, and its instance not
+/// on its way out.
+pub fn counts_in_budget(claim: &NodeClaim, node: Option<&Node>) -> bool {
+    let is = |condition| claim.status.conditions.is_true(condition);
+    (node.is_some_and(is_initialized) || is(kind::REBOOTING)) && !is(kind::INSTANCE_TERMINATING)
+}
+
+fn is_initialized(node: &Node) -> bool {
+    node.meta.label(label::INITIALIZED) == Some("true")
 }
 
 fn labels_of<'a>(claim: &'a NodeClaim, node: Option<&'a Arc<Node>>) -> &'a Texts {

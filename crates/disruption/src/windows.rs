@@ -1,5 +1,7 @@
 //! Maintenance windows that are active now.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kerf_model::cluster::Texts;
 use kerf_model::maintenance::{Action, MaintenanceWindow};
@@ -8,6 +10,7 @@ use kerf_model::snapshot::ClusterSnapshot;
 use crate::KeepReason;
 
 pub(crate) struct Windows<'a> {
+    snapshot: &'a ClusterSnapshot,
     active: Vec<(&'a MaintenanceWindow, Option<Timestamp>)>,
     /// When the first of all windows opens or closes.
     pub(crate) next_transition: Option<Timestamp>,
@@ -15,7 +18,7 @@ pub(crate) struct Windows<'a> {
 
 impl<'a> Windows<'a> {
     pub(crate) fn of(snapshot: &'a ClusterSnapshot, now: Timestamp) -> Self {
-        let mut windows = Self { active: Vec::new(), next_transition: None };
+        let mut windows = Self { snapshot, active: Vec::new(), next_transition: None };
         for window in snapshot.maintenance_windows() {
             let transition = window.next_transition(now);
             if window.is_active(now) {
@@ -31,6 +34,7 @@ impl<'a> Windows<'a> {
         let holding =
             self.active.iter().filter(|(window, _)| window.actions.contains(&action) && window.covers(labels));
         let (window, until) = holding.max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX))?;
-        Some(KeepReason::Window { window: window.name.clone(), action, until: *until })
+        let problem = self.snapshot.window(&window.name).and_then(|stored| stored.problem.clone());
+        Some(KeepReason::Window { window: Arc::clone(&window.name), action, until: *until, problem })
     }
 }

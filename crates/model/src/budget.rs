@@ -238,12 +238,17 @@ impl BudgetList {
         self.usable().filter_map(|budget| budget.window.as_ref()?.next_transition(now)).min()
     }
 
+    /// As they stand in the object.
+    pub fn entries(&self) -> impl Iterator<Item = Result<&Budget, &BrokenBudget>> {
+        self.0.iter().map(Result::as_ref)
+    }
+
     pub fn usable(&self) -> impl Iterator<Item = &Budget> {
-        self.0.iter().filter_map(|entry| entry.as_ref().ok())
+        self.entries().filter_map(Result::ok)
     }
 
     pub fn broken(&self) -> impl Iterator<Item = &BrokenBudget> {
-        self.0.iter().filter_map(|entry| entry.as_ref().err())
+        self.entries().filter_map(Result::err)
     }
 }
 

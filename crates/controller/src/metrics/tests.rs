@@ -142,7 +142,8 @@ async fn disruption_is_counted_by_nodes() {
     let counts = [(Method::Emptiness, 1), (Method::StaticDrift, 2), (Method::Drift, 3), (Method::MultiNode, 4)];
     round.eligible.extend(counts);
     round.eligible.insert(Method::SingleNode, 4);
-    let held_back = KeepReason::Window { window: Arc::from("night"), action: Action::Drift, until: None };
+    let (window, action) = (Arc::from("night"), Action::Drift);
+    let held_back = KeepReason::Window { window, action, until: None, problem: None };
     round.verdicts.insert(Arc::from("a"), Verdict::Keep(held_back));
     metrics.disruption(&DisruptionNote::Looked, &round, Duration::ZERO);
     let withdrawn = DisruptionNote::Withdrawn {

@@ -49,8 +49,8 @@ reasons! {
     PdbBlocks "pdb_blocks", "A PodDisruptionBudget allows no eviction of a pod on the node now.", "Look at the budget: are its pods ready, does it leave room for one eviction?";
     SeveralPdbs "several_pdbs", "A pod on the node is selected by several PodDisruptionBudgets; the eviction API refuses such pods always.", "Change the selectors so that each pod is under one budget.";
     PdbTaken "pdb_taken", "What a PodDisruptionBudget allows now is needed for other nodes that go first.", "Wait, or allow more in the budget.";
-    Window "maintenance_window", "A maintenance window holds the action back on this node.", "Wait for its end, or change the window.";
-    BudgetSpent "budget_spent", "The pool's disruption budget leaves no node for this reason now: nodes that are disrupted or not ready count.", "Wait, raise the budget, or see which nodes use it (kerf budget).";
+    Window "maintenance_window", "A maintenance window holds the action back on this node.", "Wait for its end, or change the window. One that cannot be read holds back everything until it is corrected.";
+    BudgetSpent "budget_spent", "The pool's disruption budget leaves no node for this reason now: nodes that are disrupted or not ready count.", "Wait, raise the budget, or see how much of it is in use (kerf why nodepool) and when it allows more (kerf budget).";
     NoPool "no_pool", "The claim belongs to no pool, so that there are no rules to disrupt it by.", "Set the label karpenter.sh/nodepool, or manage the node by hand.";
     PoolMissing "pool_missing", "The pool that the node's label names does not exist.", "Create the pool, or relabel the node.";
     PoolInvalid "pool_invalid", "The pool's spec cannot be used.", "Correct the pool; its status and kerf validate say what is wrong.";
@@ -122,8 +122,11 @@ impl fmt::Display for KeepReason {
                 write!(f, "pod {pod} is selected by several PDBs: {}", names.join(", "))
             }
             Self::PdbTaken { pdb } => write!(f, "the evictions that PDB {pdb} allows now are for other nodes"),
-            Self::Window { window, action, until } => {
+            Self::Window { window, action, until, problem: None } => {
                 write!(f, "maintenance window {window} holds back {action}{}", Until(*until))
+            }
+            Self::Window { window, problem: Some(problem), .. } => {
+                write!(f, "maintenance window {window} cannot be read and holds back everything: {problem}")
             }
             Self::BudgetSpent { pool, reason, allowed, consuming } => {
                 let nodes = match allowed {

@@ -669,7 +669,7 @@ impl<'t> Line<'t> {
 
     fn stored_window(&self, now: Timestamp) -> StoredWindow {
         let (meta, status) = (self.meta(self.name, "", now), WindowStatus::default());
-        StoredWindow { meta, spec: self.window(), problem: None, status }
+        StoredWindow { meta, spec: self.window(), problem: self.value("problem").map(Arc::from), status }
     }
 
     fn window(&self) -> MaintenanceWindow {

@@ -79,6 +79,16 @@ fn case_88_a_window_without_schedules_is_always_closed() {
     assert_eq!(Fixture::read(text).decide().wake, None);
 }
 
+/// It was said to hold back what its text does not name, on nodes that it does not select, and not why.
+#[test]
+fn a_window_that_cannot_be_read_says_why() {
+    let text = "type small\npool p\nwindow broken action=Consolidation problem=no_schedule\nnode a pool=p";
+    assert_eq!(
+        Fixture::read(text).decide().verdicts["a"].to_string(),
+        "stays: maintenance window broken cannot be read and holds back everything: no_schedule"
+    );
+}
+
 #[test]
 fn case_89_a_window_that_opens_during_the_hold_stops_the_proposal() {
     let mut fixture = Fixture::read("type small\npool p\nnode a pool=p");
