@@ -4,7 +4,7 @@
 //! the little that decisions need of it is assumed, and every assumption is told.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,18 +12,20 @@ use anyhow::{Context, ensure};
 use kerf_api::Provider;
 use kerf_api::admission::Admission;
 use kerf_api::change::{Features, Reader, WatchedKind};
+use kerf_api::convert;
 use kerf_api::crds;
 use kerf_api::manifest::Document;
 use kerf_api::provider::label_rules;
 use kerf_cloud::Catalogue;
 use kerf_cloud_aws::Ec2Class;
-use kerf_model::label::LabelRules;
+use kerf_model::label::{self, LabelRules};
 use kerf_model::node_pool::ClassKind;
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_scheduling::{Catalogues, overlaid};
 use serde_json::{Value, json};
 
-use crate::input::Input;
+use crate::commands::validate;
+use crate::input::{Documents, Input};
 use crate::output::{self, Outcome};
 
 /// Where the cluster comes from, and what its pools can launch.
@@ -41,6 +43,8 @@ pub struct ClusterArgs {
     #[arg(long, default_value = "kwok", value_name = "CATALOGUE")]
     catalogue: String,
 }
+
+const NOTHING_READ: &str = "nothing of the input could be read";
 
 /// What commands look at that take no feature gates.
 pub const OVERLAYS: Features = Features { node_overlays: true, capacity_buffers: false, default_spread: false };
@@ -63,15 +67,19 @@ impl ClusterArgs {
     /// A live cluster is asked for no more than these features look at.
     pub fn read(&self, features: Features) -> anyhow::Result<Cluster> {
         let catalogue = self.catalogue()?;
-        let (objects, outcome) = if self.files.is_empty() {
-            (live_objects(features)?, Outcome::Fine)
-        } else {
-            let read = Input::of(self.files.clone(), self.recursive).read()?;
-            ensure!(!read.documents.is_empty(), "nothing of the input could be read");
-            let documents = read.documents.into_iter().flat_map(Document::flatten);
-            (documents.map(|document| Value::Object(document.object)).collect(), read.outcome)
-        };
-        Ok(Cluster::of(objects, &catalogue, outcome))
+        if self.files.is_empty() {
+            return Ok(Cluster::of(live_objects(features)?, &catalogue, Outcome::Fine));
+        }
+        let read = Input::of(self.files.clone(), self.recursive).read()?;
+        ensure!(!read.documents.is_empty(), NOTHING_READ);
+        let (objects, outcome) = of_a_cluster(read);
+        let mut cluster = Cluster::of(objects, &catalogue, outcome);
+        // A plan of nothing reads as if nothing had to be done.
+        let is_empty = is_empty(&cluster.snapshot);
+        ensure!(!is_empty || cluster.outcome == Outcome::Fine, NOTHING_READ);
+        ensure!(!is_empty, "the input has no node, pod, NodeClaim or NodePool to look at");
+        cluster.assumptions.extend(missing(&cluster.snapshot).map(str::to_owned));
+        Ok(cluster)
     }
 
     fn catalogue(&self) -> anyhow::Result<Catalogue> {
@@ -87,6 +95,54 @@ impl ClusterArgs {
     }
 }
 
+/// The objects that decisions look at. What cannot be one is told and left out; other kinds are no concern of ours.
+fn of_a_cluster(read: Documents) -> (Vec<Value>, Outcome) {
+    let mut outcome = read.outcome;
+    let mut objects = Vec::new();
+    for document in read.documents.into_iter().flat_map(Document::flatten) {
+        let is_known = WatchedKind::of(document.api_version(), document.kind()).is_some();
+        match problem_of(&document, is_known) {
+            Some(problem) => {
+                outcome = outcome.max(Outcome::Unreadable);
+                output::complain(&format!("{}: {problem}", output::place(&document)));
+            }
+            None if is_known => objects.push(Value::Object(document.object)),
+            None => {}
+        }
+    }
+    (objects, outcome)
+}
+
+fn problem_of(document: &Document, is_known: bool) -> Option<String> {
+    if convert::is_legacy(document) {
+        return Some(validate::not_served(document));
+    }
+    if document.api_version().is_empty() || document.kind().is_empty() {
+        return Some("every object needs apiVersion and kind".to_owned());
+    }
+    let name = document.object.get("metadata").and_then(|metadata| metadata.get("name"));
+    (is_known && name.is_none_or(|name| name == "")).then(|| "every object needs a name".to_owned())
+}
+
+fn is_empty(snapshot: &ClusterSnapshot) -> bool {
+    let has_machines = snapshot.nodes().next().is_some() || snapshot.claims().next().is_some();
+    !has_machines && snapshot.pods().next().is_none() && snapshot.pools().next().is_none()
+}
+
+/// Kinds that a dump must have been made without: nothing of a cluster with claims looks like this.
+fn missing(snapshot: &ClusterSnapshot) -> impl Iterator<Item = &'static str> {
+    let has_claims = snapshot.claims().next().is_some();
+    let has_nodes_of_pools = snapshot.nodes().any(|node| node.meta.label(label::NODEPOOL).is_some());
+    [
+        (has_claims && snapshot.pods().next().is_none(), "the input has no pods: every node counts as empty"),
+        (has_claims && snapshot.nodes().next().is_none(), "the input has no nodes: no claim counts as joined"),
+        (has_claims && snapshot.pools().next().is_none(), "the input has no NodePools: every claim stays"),
+        (!has_claims && has_nodes_of_pools, "the input has no NodeClaims: every node stays"),
+    ]
+    .into_iter()
+    .filter_map(|(is_missing, note)| is_missing.then_some(note))
+}
+
 /// The node classes of every provider: a dump may come from anywhere.
 pub fn class_kinds() -> Vec<ClassKind> {
     let kinds = Provider::ALL.into_iter().map(|provider| WatchedKind::NodeClass(provider).api_kind());
@@ -99,10 +155,15 @@ impl Cluster {
         let mut snapshot = ClusterSnapshot::default();
         let mut assumed = Assumed::default();
         let mut ec2_classes = BTreeMap::new();
+        let mut names = BTreeSet::new();
         for mut object in objects {
             let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
             let Some(kind) = WatchedKind::of(text("apiVersion"), text("kind")) else { continue };
             assumed.complete(kind, &mut object);
+            let part = |part: &str| object.pointer(part).and_then(Value::as_str).unwrap_or_default().to_owned();
+            if !names.insert((kind, part("/metadata/namespace"), part("/metadata/name"))) {
+                assumed.tell(TWICE);
+            }
             if kind == WatchedKind::NodeClass(Provider::Aws)
                 && let Ok(class) = Ec2Class::read(&object)
             {
@@ -117,8 +178,8 @@ impl Cluster {
             }
         }
         let rules = label_rules(None);
-        let names = snapshot.pools().map(|pool| Arc::clone(&pool.meta.name.name));
-        let heard: Catalogues = names.map(|pool| (pool, Arc::clone(catalogue.types()))).collect();
+        let pool_names = snapshot.pools().map(|pool| Arc::clone(&pool.meta.name.name));
+        let heard: Catalogues = pool_names.map(|pool| (pool, Arc::clone(catalogue.types()))).collect();
         let overlays = snapshot.overlays().map(|overlay| &**overlay);
         let pools = snapshot.pools().filter_map(|pool| pool.spec.as_ref().ok());
         let types = overlaid(&heard, overlays, pools, &rules).types;
@@ -141,10 +202,16 @@ struct Assumed {
 
 const POD_WAITS: &str = "which no scheduler has looked at: taken as unschedulable";
 const POOL_READY: &str = "without a status: taken as ready";
+const TWICE: &str = "there more than once: the last one counts";
 
 impl Assumed {
     /// What a cluster would have added.
     fn complete(&mut self, kind: WatchedKind, object: &mut Value) {
+        // What else these are does not decode, and that is reported.
+        let is_object = |field: &str| object.get(field).is_none_or(|value| value.is_object() || value.is_null());
+        if !is_object("metadata") || !is_object("status") {
+            return;
+        }
         let has_conditions =
             object.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
         let is_manifest = object.pointer("/metadata/uid").is_none();
@@ -172,7 +239,7 @@ impl Assumed {
                 if !is_bound && phase == "Pending" {
                     object["status"]["conditions"] =
                         json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]);
-                    *self.told.entry(POD_WAITS).or_default() += 1;
+                    self.tell(POD_WAITS);
                 }
             }
             WatchedKind::NodePool => {
@@ -180,10 +247,14 @@ impl Assumed {
                     "type": "Ready", "status": "True", "reason": "Ready", "message": "",
                     "lastTransitionTime": "1970-01-01T00:00:00Z",
                 }]);
-                *self.told.entry(POOL_READY).or_default() += 1;
+                self.tell(POOL_READY);
             }
             _ => {}
         }
+    }
+
+    fn tell(&mut self, what: &'static str) {
+        *self.told.entry(what).or_default() += 1;
     }
 
     /// As the API server stores it: the drift hash is taken of that.
@@ -195,7 +266,11 @@ impl Assumed {
     }
 
     fn texts(&self) -> Vec<String> {
-        let noun = |what: &str| if what == POD_WAITS { "pod" } else { "pool" };
+        let noun = |what: &str| match what {
+            POD_WAITS => "pod",
+            POOL_READY => "pool",
+            _ => "object",
+        };
         self.told.iter().map(|(what, count)| format!("{} {what}", output::count(*count, noun(what)))).collect()
     }
 }

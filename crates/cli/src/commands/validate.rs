@@ -178,14 +178,14 @@ impl Checker {
     }
 }
 
-fn legacy_kind(document: &Document) -> Finding {
+/// Of a kind that `kerf convert` knows, and v1 does not.
+pub fn not_served(document: &Document) -> String {
     let (api_version, kind) = (document.api_version(), document.kind());
-    Finding {
-        severity: Severity::Error,
-        rule: RuleId::LegacyKind,
-        field: String::new(),
-        message: format!("{api_version} {kind} is not served any more: `kerf convert` rewrites it for v1"),
-    }
+    format!("{api_version} {kind} is not served any more: `kerf convert` rewrites it for v1")
+}
+
+fn legacy_kind(document: &Document) -> Finding {
+    Finding { severity: Severity::Error, rule: RuleId::LegacyKind, field: String::new(), message: not_served(document) }
 }
 
 impl From<Note> for Finding {

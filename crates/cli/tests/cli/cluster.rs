@@ -74,6 +74,71 @@ fn what_cannot_be_read_is_no_empty_cluster() {
     assert!(notes.contains(&json!("what could not be read is not there")), "{notes:?}");
 }
 
+/// Nor is what a failed command printed, or a dump of other things.
+#[test]
+fn a_dump_of_nothing_said_that_there_was_nothing_to_do() {
+    let nothing = [
+        "error: the server does not have a resource type\n",
+        "apiVersion: v1\nkind: List\nitems: []\n",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
+        "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: a}\n",
+    ];
+    for text in nothing {
+        for command in ["plan -f -", "schedule -f -", "why nodepool a -f -", "budget a -f -"] {
+            let run = kerf(command).stdin(text).exits(2);
+            assert!(run.stdout.is_empty(), "{text}: {}", run.stdout);
+        }
+    }
+    let legacy = kerf("plan -f -").stdin(format!("{}---\n{}", pool("b", ""), nothing[3])).exits(2);
+    assert!(
+        legacy.stderr.contains("NodePool/a: karpenter.sh/v1beta1 NodePool is not served any more"),
+        "{}",
+        legacy.stderr
+    );
+}
+
+/// It panicked.
+#[test]
+fn objects_of_a_wrong_form_are_told_and_hide_no_others() {
+    let wrong = [
+        "{apiVersion: v1, kind: Node, metadata: x}",
+        "{apiVersion: v1, kind: Node}",
+        "{apiVersion: v1, kind: Pod, metadata: []}",
+        "{apiVersion: v1, kind: Pod, metadata: {name: no}}",
+        "{apiVersion: v1, kind: Pod, metadata: {name: p}, status: 5}",
+        "{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {name: c}, status: x}",
+        "{kind: Pod, metadata: {name: p}}",
+    ];
+    for object in wrong {
+        let text = format!("{}---\n{object}\n", pool("a", ""));
+        let run = kerf("why nodepool a -f - -o json").stdin(text).exits(2);
+        assert_eq!(run.json()["verdict"], "usable", "{object}");
+        assert!(run.stderr.starts_with("kerf: "), "{object}: {}", run.stderr);
+    }
+    let status = pool("a", "status: x\n");
+    assert_eq!(kerf("why nodepool a -f - -o json").stdin(status).run().json()["verdict"], "invalid");
+}
+
+/// A dump without pods was a plan to delete every node, and said nothing about that.
+#[test]
+fn a_dump_that_was_made_without_a_kind_says_so() {
+    let (rules, node) = (pool("a", ""), node("", ""));
+    let (claim, machine) = node.split_once("---\napiVersion: v1\nkind: Node\n").unwrap();
+    let machine = format!("---\napiVersion: v1\nkind: Node\n{machine}");
+    let notes = |text: &str| {
+        let plan = kerf("plan -f - --at 2026-11-16T12:00:00Z -o json").stdin(text).exits(0).json();
+        let notes = plan["assumptions"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned());
+        notes.filter(|note| !note.ends_with("taken as ready")).collect::<Vec<_>>()
+    };
+    assert_eq!(notes(&format!("{rules}{node}{POD}")), [""; 0]);
+    assert_eq!(notes(&format!("{rules}{node}")), ["the input has no pods: every node counts as empty"]);
+    assert_eq!(notes(&format!("{rules}{claim}{POD}")), ["the input has no nodes: no claim counts as joined"]);
+    assert_eq!(notes(&format!("{node}{POD}")), ["the input has no NodePools: every claim stays"]);
+    assert_eq!(notes(&format!("{rules}{machine}{POD}")), ["the input has no NodeClaims: every node stays"]);
+    let twice = format!("{rules}{node}{POD}{POD}{machine}");
+    assert_eq!(notes(&twice), ["2 objects there more than once: the last one counts"]);
+}
+
 /// An overlay that gives every type a device makes room for a pod that asks for it.
 #[test]
 fn schedule_puts_overlays_on_the_catalogue() {
