@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use kerf_model::label::annotation;
+use kerf_model::label::{annotation, check_qualified_name, check_value};
 use kerf_model::maintenance::Action;
 use serde_json::{Map, Value, json};
 
@@ -189,10 +189,15 @@ fn once(now: Timestamp, length: SignedDuration) -> Value {
 fn labels(text: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
     let mut labels = BTreeMap::new();
     for pair in text.split(',').filter(|pair| !pair.is_empty()) {
-        match pair.split_once('=') {
-            Some((key, value)) => labels.insert(key, value.trim_start_matches('=')),
-            None => bail!("{pair:?} is no label: write KEY=VALUE, with commas between them"),
+        let Some((key, value)) = pair.split_once('=') else {
+            bail!("{pair:?} is no label: write KEY=VALUE, with commas between them");
         };
+        // A selector of a label that no node can have would hold back nothing.
+        let value = value.trim_start_matches('=');
+        check_qualified_name(key).and(check_value(value)).with_context(|| format!("{pair:?} is no label"))?;
+        if labels.insert(key, value).is_some_and(|before| before != value) {
+            bail!("no node has two values of {key}");
+        }
     }
     if labels.is_empty() {
         bail!("the selector names no label");
@@ -217,7 +222,6 @@ mod write {
 
 #[cfg(feature = "controller")]
 mod write {
-    use anyhow::Context;
     use kerf_api::maintenance_window::MaintenanceWindow;
     use kube::api::{Api, DeleteParams, Patch, PatchParams};
 
@@ -274,6 +278,8 @@ mod tests {
     #[test]
     fn a_selector_is_a_list_of_labels() {
         assert_eq!(labels("team=a,tier==db").unwrap(), BTreeMap::from([("team", "a"), ("tier", "db")]));
-        assert!(labels("team").is_err() && labels("").is_err());
+        for wrong in ["team", "", "team!=a", "=a", "team=a,team=b"] {
+            assert!(labels(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -512,7 +512,9 @@ fn a_dry_freeze_prints_a_window_that_is_valid() {
     let window = kerf("freeze --dry-run -o json -l team=a --for 2h").exits(0).json();
     assert_eq!(window["spec"]["selector"], json!({"matchLabels": {"team": "a"}}));
     assert_eq!(window["spec"]["actions"].as_array().unwrap().len(), 5);
-    kerf("freeze --dry-run -l team").exits(2);
+    for wrong in ["team", "team!=a", "=a", "team=a,team=b"] {
+        kerf(&format!("freeze --dry-run -l {wrong}")).exits(2);
+    }
     kerf("freeze --dry-run --for soon").exits(2);
 }
 
