@@ -44,6 +44,11 @@ impl Cluster {
         names
     }
 
+    /// When the claim's time is over, or what holds it back though it is.
+    pub fn expiry(&self, claim: &NodeClaim, now: Timestamp) -> Expiry {
+        self.with_view(now, |view| expiration::judge(claim, view))
+    }
+
     fn with_view<T>(&self, now: Timestamp, ask: impl FnOnce(View<'_>) -> T) -> T {
         ask(View {
             snapshot: &self.snapshot,

@@ -10,6 +10,7 @@ mod cluster;
 mod commands;
 mod foresight;
 mod input;
+mod names;
 mod output;
 
 use std::process::ExitCode;

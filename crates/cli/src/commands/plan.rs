@@ -11,6 +11,8 @@ use kerf_api::scheduler_config::default_constraints;
 use kerf_cloud_kwok::class::CLASS_KIND;
 use kerf_disruption::{Candidate, Floor, KeepReason, Proposal, Round, Settings, Verdict, View, decide};
 use kerf_engine::remembered;
+use kerf_lifecycle::claim::Hold;
+use kerf_lifecycle::claim::expiration::Expiry;
 use kerf_model::cloud::RepairPolicy;
 use kerf_model::cluster::{NodeClaim, Pod};
 use kerf_model::price::Price;
@@ -73,16 +75,22 @@ pub struct DecisionArgs {
 #[value(rename_all = "PascalCase")]
 enum GateName {
     /// Room is kept free for the pods of CapacityBuffers
+    #[value(alias = "CapacityBuffer=true")]
     CapacityBuffer,
     /// Sick nodes are repaired; needs a provider that says when
+    #[value(alias = "NodeRepair=true")]
     NodeRepair,
     /// Spot nodes are replaced by cheaper spot nodes
+    #[value(alias = "SpotToSpotConsolidation=true")]
     SpotToSpotConsolidation,
     /// Pools with a fixed number of nodes
+    #[value(alias = "StaticCapacity=true")]
     StaticCapacity,
     /// Drifted nodes may go before their replacement
+    #[value(alias = "TerminateFirstDrift=true")]
     TerminateFirstDrift,
     /// Sick nodes may go before their replacement
+    #[value(alias = "TerminateFirstRepair=true")]
     TerminateFirstRepair,
 }
 
@@ -104,7 +112,12 @@ struct Surroundings {
     default_spread: DefaultSpread,
     /// Of capacity buffers.
     virtual_pods: Vec<Arc<Pod>>,
+    /// Nodes on which pods that wait have room: they stay for those.
+    nominated: Vec<Arc<str>>,
 }
+
+/// How long the controller keeps a node for a pod that it has found room for, as it is unless somebody sets another batch.
+const NOMINATION: SignedDuration = SignedDuration::from_secs(20);
 
 impl DecisionArgs {
     pub fn decide(&self) -> anyhow::Result<Decided> {
@@ -146,8 +159,12 @@ impl DecisionArgs {
         let resolved = buffers.filter_map(|buffer| resolve(buffer, &cluster.snapshot).ok());
         let virtual_pods: Vec<_> = resolved.flat_map(|buffer| buffer.pods).collect();
         let schedule = schedule::schedule(&cluster, virtual_pods.clone(), &default_spread, options, now);
-        let surroundings = Surroundings { options, default_spread, virtual_pods };
-        let round = round(&cluster, &settings, &surroundings, now);
+        let is_real = |pod: &Arc<Pod>| cluster.snapshot.pod(&pod.meta.name).is_some();
+        let nominated = schedule.on_existing.iter().filter(|on| on.pods.iter().any(is_real));
+        let nominated = nominated.map(|on| on.host.name().clone()).collect();
+        let surroundings = Surroundings { options, default_spread, virtual_pods, nominated };
+        let until = now.checked_add(NOMINATION).unwrap_or(Timestamp::MAX);
+        let round = round(&cluster, &settings, &surroundings, until, now);
         Ok(Decided { cluster, now, expired, schedule, round, settings, surroundings })
     }
 }
@@ -159,7 +176,16 @@ fn repair_policies(cluster: &Cluster) -> Vec<RepairPolicy> {
     if is_kwok { kerf_cloud_kwok::repair_policies() } else { Vec::new() }
 }
 
-fn round(cluster: &Cluster, settings: &Settings, surroundings: &Surroundings, now: Timestamp) -> Round {
+/// Nominated nodes stay until then.
+fn round(
+    cluster: &Cluster,
+    settings: &Settings,
+    surroundings: &Surroundings,
+    until: Timestamp,
+    now: Timestamp,
+) -> Round {
+    let mut memory = remembered(&cluster.snapshot);
+    memory.nominations.extend(surroundings.nominated.iter().map(|node| (Arc::clone(node), until)));
     let view = View {
         snapshot: &cluster.snapshot,
         types: &cluster.types,
@@ -168,7 +194,7 @@ fn round(cluster: &Cluster, settings: &Settings, surroundings: &Surroundings, no
         default_spread: &surroundings.default_spread,
         virtual_pods: &surroundings.virtual_pods,
         settings,
-        memory: &remembered(&cluster.snapshot),
+        memory: &memory,
         now,
     };
     decide(&view)
@@ -197,6 +223,8 @@ struct Report {
     /// Of all moves together, dollars per hour.
     hourly_savings: String,
     later: Vec<LaterReport>,
+    /// Nodes that expire within seven days, the first of them first.
+    expiring: Vec<ExpiryReport>,
     /// By claim.
     verdicts: BTreeMap<String, VerdictReport>,
     assumptions: Vec<String>,
@@ -249,8 +277,22 @@ struct ExpiredReport {
 #[derive(Serialize)]
 struct LaterReport {
     at: Timestamp,
-    /// What becomes possible then and is not before.
+    /// Nodes that could not go before.
+    nodes: Vec<String>,
+    /// What becomes possible then and is not before: the moves that these nodes are part of.
     moves: Vec<MoveReport>,
+}
+
+/// A node whose time will be over.
+#[derive(Serialize)]
+struct ExpiryReport {
+    at: Timestamp,
+    claim: String,
+    node: String,
+    pool: String,
+    /// What holds it back until then, though its time is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -285,6 +327,7 @@ impl Report {
             moves: round.proposals.iter().map(MoveReport::of).collect(),
             hourly_savings: Price::from_micros(savings).to_string(),
             later: later(decided, next),
+            expiring: expiring(decided),
             verdicts: verdicts.collect(),
             assumptions: cluster.assumptions.iter().cloned().chain(unknown_types(round)).collect(),
         }
@@ -412,16 +455,40 @@ fn later(decided: &Decided, wanted: usize) -> Vec<LaterReport> {
     for _ in 0..MOST_MOMENTS {
         let Some(moment) = at.filter(|moment| *moment <= end && found.len() < wanted) else { break };
         cluster.mark(moment);
-        let round = round(&cluster, settings, surroundings, moment);
+        // The pods that were found room for run there by then.
+        let round = round(&cluster, settings, surroundings, Timestamp::MAX, moment);
         let is_new = |proposal: &&Proposal| proposal.claims().any(|claim| !before.contains(&**claim));
         let moves: Vec<MoveReport> = round.proposals.iter().filter(is_new).map(MoveReport::of).collect();
         if !moves.is_empty() {
-            found.push(LaterReport { at: moment, moves });
+            let nodes = moves.iter().flat_map(|found| &found.nodes).filter(|node| !before.contains(&node.claim));
+            let nodes = nodes.map(|node| node.node.clone()).collect();
+            found.push(LaterReport { at: moment, nodes, moves });
         }
         before.extend(claims(&round));
         at = next_moment(&cluster, &round, moment);
     }
     found
+}
+
+/// Nodes whose time will be over though nobody does anything.
+fn expiring(decided: &Decided) -> Vec<ExpiryReport> {
+    let Decided { cluster, now, .. } = decided;
+    let end = now.checked_add(HORIZON).unwrap_or(Timestamp::MAX);
+    let staying = cluster.snapshot.claims().filter(|claim| !claim.meta.is_deleting());
+    let expiring = staying.filter(|claim| decided.round.verdicts.contains_key(claim.name())).filter_map(|claim| {
+        let (at, held) = match cluster.expiry(claim, *now) {
+            Expiry::At(at) => (at, None),
+            Expiry::Held(hold @ Hold::Window { until: Some(until), .. }) => (until, Some(hold.to_string())),
+            // Until somebody changes a pool or a window.
+            Expiry::Held(_) | Expiry::Never | Expiry::Due => return None,
+        };
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let (node, pool) = (text(claim.status.node_name.as_deref()), text(claim.pool()));
+        (at <= end).then(|| ExpiryReport { at, claim: claim.name().to_string(), node, pool, held })
+    });
+    let mut expiring: Vec<ExpiryReport> = expiring.collect();
+    expiring.sort_by(|a, b| (a.at, &a.claim).cmp(&(b.at, &b.claim)));
+    expiring
 }
 
 /// When a decision may next change though nothing happens: a window or a budget opens or closes, or a wait is over.
@@ -464,10 +531,21 @@ fn text(report: &Report, decided: &Decided) -> String {
         text.push_str(&output::table(&["REASON", "NODES", "FOR EXAMPLE"], &stay));
     }
     for later in &report.later {
-        text.push_str(&format!("\nAt {}, if nothing changes before:\n", output::moment(later.at)));
+        let nodes = short_list(&later.nodes);
+        text.push_str(&format!("\nAt {}, if nothing changes before, also {nodes}:\n", output::moment(later.at)));
         for found in &later.moves {
             text.push_str(&found.lines("  "));
         }
+    }
+    if let [first, rest @ ..] = report.expiring.as_slice() {
+        let nodes = output::count(report.expiring.len(), "node");
+        let held = first.held.as_ref().map(|held| format!(", held back {held}")).unwrap_or_default();
+        let (name, at) = (if first.node.is_empty() { &first.claim } else { &first.node }, output::moment(first.at));
+        let first_of = if rest.is_empty() { "" } else { ", the first" };
+        text.push_str(&format!(
+            "\nWithin seven days {nodes} will expire{first_of}: {name} of {} at {at}{held}.\n",
+            first.pool
+        ));
     }
     for assumption in &report.assumptions {
         text.push_str(&format!("Note: {assumption}.\n"));

@@ -5,15 +5,20 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use kerf_disruption::{Proposal, Verdict};
+use jiff::Timestamp;
+use kerf_disruption::{KeepReason, Proposal, Verdict};
+use kerf_lifecycle::claim::expiration::Expiry;
+use kerf_model::budget::Allowance;
 use kerf_model::cluster::{ConditionStatus, DoNotDisrupt, NodeClaim, ObjectName, Pod, condition_kind};
 use kerf_model::label::{self, annotation};
 use kerf_model::node_pool::NodePool;
+use kerf_model::snapshot::ClusterSnapshot;
 use serde::Serialize;
 
 use super::budget;
 use super::plan::{Decided, DecisionArgs, MoveReport};
 use super::schedule::UnplacedReport;
+use crate::names::not_found;
 use crate::output::{self, Outcome, ReportFormat};
 
 /// Say why a node stays or goes, why a pod waits, or what holds a pool back
@@ -25,7 +30,7 @@ use crate::output::{self, Outcome, ReportFormat};
 #[command(after_help = EXAMPLES, mut_arg("files", |files| files.num_args(1)))]
 pub struct Args {
     /// What it is
-    #[arg(value_enum, value_name = "KIND")]
+    #[arg(value_enum, ignore_case = true, value_name = "KIND")]
     kind: KindName,
     /// Its name; of a pod, also NAMESPACE/NAME
     #[arg(value_name = "NAME")]
@@ -49,14 +54,16 @@ Examples:
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KindName {
     /// A node, ours or not
+    #[value(aliases = ["nodes", "no"])]
     Node,
     /// A NodeClaim
-    #[value(name = "nodeclaim")]
+    #[value(name = "nodeclaim", alias = "nodeclaims")]
     NodeClaim,
     /// A NodePool
-    #[value(name = "nodepool")]
+    #[value(name = "nodepool", alias = "nodepools")]
     NodePool,
     /// A pod that runs or waits
+    #[value(aliases = ["pods", "po"])]
     Pod,
 }
 
@@ -115,7 +122,12 @@ fn pod_name(args: &Args) -> ObjectName {
 
 fn of_node(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
     let snapshot = &decided.cluster.snapshot;
-    let Some(node) = snapshot.node(name) else { bail!("there is no node {name}") };
+    let Some(node) = snapshot.node(name) else {
+        if snapshot.claim(name).is_some() {
+            bail!("there is no node {name}, but a NodeClaim of that name");
+        }
+        return Err(not_found("node", name, snapshot.nodes().map(|node| node.name().to_string())));
+    };
     match snapshot.claims_of(node).next() {
         Some(claim) => Ok(Answer { kind: "Node", name: name.to_owned(), ..about_claim(claim, decided) }),
         None => Ok(Answer {
@@ -129,7 +141,13 @@ fn of_node(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
 }
 
 fn of_claim(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
-    let Some(claim) = decided.cluster.snapshot.claim(name) else { bail!("there is no NodeClaim {name}") };
+    let snapshot = &decided.cluster.snapshot;
+    let Some(claim) = snapshot.claim(name) else {
+        if snapshot.node(name).is_some() {
+            bail!("there is no NodeClaim {name}, but a node of that name");
+        }
+        return Err(not_found("NodeClaim", name, snapshot.claims().map(|claim| claim.name().to_string())));
+    };
     Ok(Answer { kind: "NodeClaim", name: name.to_owned(), ..about_claim(claim, decided) })
 }
 
@@ -146,6 +164,11 @@ fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
     if let Some(drifted) = claim.status.conditions.get(condition_kind::DRIFTED) {
         facts.push(fact("drifted", format!("{}: {}", drifted.reason, drifted.message)));
     }
+    match decided.cluster.expiry(claim, decided.now) {
+        Expiry::At(end) => facts.push(fact("expires", output::moment(end))),
+        Expiry::Held(hold) => facts.push(fact("expired", format!("held back: {hold}"))),
+        Expiry::Never | Expiry::Due => {}
+    }
     if *verdict == Verdict::Leaving {
         facts.extend(still_to_come(claim));
     }
@@ -156,6 +179,7 @@ fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
             if let Some(until) = reason.until() {
                 facts.push(fact("until", output::moment(until)));
             }
+            facts.extend(budget_allows_more(reason, decided));
             (Some(reason.text().meaning), Some(reason.text().remedy))
         }
         Verdict::Go { .. } | Verdict::UnderWay { .. } | Verdict::Leaving => (None, None),
@@ -171,6 +195,16 @@ fn about_claim(claim: &NodeClaim, decided: &Decided) -> Answer {
     }
 }
 
+/// When the pool's budgets next allow more than is in use, if they ever do. What is in use may be back before.
+fn budget_allows_more(reason: &KeepReason, decided: &Decided) -> Option<Fact> {
+    let KeepReason::BudgetSpent { pool, reason, allowed, consuming } = reason else { return None };
+    let nodes = decided.round.budgets.get(&(Arc::clone(pool), *reason))?.nodes;
+    let budgets = &decided.cluster.snapshot.pool(pool)?.spec.as_ref().ok()?.disruption.budgets;
+    let at = budget::transitions(budgets, decided.now)
+        .find(|at| budgets.allowance(*reason, nodes, *at) > Allowance::AtMost(*consuming))?;
+    Some(fact(if *allowed == Allowance::AtMost(0) { "until" } else { "at most until" }, output::moment(at)))
+}
+
 /// What keeps a claim that is on its way out.
 fn still_to_come(claim: &NodeClaim) -> impl Iterator<Item = Fact> {
     let steps = [condition_kind::DRAINED, condition_kind::VOLUMES_DETACHED];
@@ -182,7 +216,8 @@ fn still_to_come(claim: &NodeClaim) -> impl Iterator<Item = Fact> {
 }
 
 fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
-    let Some(pool) = decided.cluster.snapshot.pool(name) else { bail!("there is no NodePool {name}") };
+    let snapshot = &decided.cluster.snapshot;
+    let Some(pool) = snapshot.pool(name) else { return Err(no_pool(name, snapshot)) };
     let mut facts = Vec::new();
     let unready = pool.status.conditions.0.iter().filter(|condition| condition.status != ConditionStatus::True);
     for condition in unready {
@@ -202,16 +237,16 @@ fn of_pool(name: &str, decided: &Decided) -> anyhow::Result<Answer> {
         facts.push(fact(format!("budget {}", reason.1), text));
     }
     if let Ok(spec) = &pool.spec {
-        facts.extend(spec.disruption.budgets.broken().map(|broken| fact("warning", budget::unusable(broken))));
+        facts.extend(budget::broken(&spec.disruption.budgets).map(|problem| fact("warning", problem)));
         facts.extend(switches(spec).map(|switch| fact("switch", switch)));
     }
-    let windows = budget::windows_of(&decided.cluster.snapshot, name).into_iter();
-    for window in windows.filter(|window| window.is_active(decided.now)) {
+    for window in budget::windows_of(snapshot, name).into_iter().filter(|window| window.is_active(decided.now)) {
         let until = window.next_transition(decided.now).map(|at| format!(" until {at}")).unwrap_or_default();
-        facts.push(fact(format!("window {}", window.name), format!("holds back {}{until}", budget::held_back(window))));
+        let what = budget::held_back(window, snapshot);
+        facts.push(fact(format!("window {}", window.name), format!("holds back {what}{until}")));
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let of_pool = decided.cluster.snapshot.claims().filter(|claim| claim.pool() == Some(name));
+    let of_pool = snapshot.claims().filter(|claim| claim.pool() == Some(name));
     for verdict in of_pool.filter_map(|claim| decided.round.verdicts.get(claim.name())) {
         *counts.entry(verdict.label()).or_default() += 1;
     }
@@ -232,15 +267,22 @@ fn switches(pool: &NodePool) -> impl Iterator<Item = &'static str> {
     all.into_iter().filter_map(|(is_set, text)| is_set.then_some(text))
 }
 
-pub fn allowed(allowance: kerf_model::budget::Allowance) -> String {
+pub fn allowed(allowance: Allowance) -> String {
     match allowance {
-        kerf_model::budget::Allowance::AtMost(nodes) => nodes.to_string(),
-        kerf_model::budget::Allowance::Unlimited => "any number".to_owned(),
+        Allowance::AtMost(nodes) => nodes.to_string(),
+        Allowance::Unlimited => "any number".to_owned(),
     }
 }
 
+pub fn no_pool(name: &str, snapshot: &ClusterSnapshot) -> anyhow::Error {
+    not_found("NodePool", name, snapshot.pools().map(|pool| pool.meta.name.name.to_string()))
+}
+
 fn of_pod(name: &ObjectName, decided: &Decided) -> anyhow::Result<Answer> {
-    let Some(pod) = decided.cluster.snapshot.pod(name) else { bail!("there is no pod {name}") };
+    let snapshot = &decided.cluster.snapshot;
+    let Some(pod) = snapshot.pod(name) else {
+        return Err(not_found("pod", &name.to_string(), snapshot.pods().map(|pod| pod.meta.name.to_string())));
+    };
     let mut answer = if let Some(node) = &pod.node_name { runs(pod, node, decided) } else { waits(pod, decided) };
     answer.kind = "Pod";
     answer.name = name.to_string();
@@ -254,8 +296,11 @@ fn runs(pod: &Pod, node: &Arc<str>, decided: &Decided) -> Answer {
         facts: vec![fact("node", &**node)],
         ..Answer::default()
     };
-    if pod.is_protected(decided.now) {
+    if let Some(until) = pod.protected_until(decided.now).filter(|_| pod.is_active()) {
         answer.facts.push(fact("protects", "its node from disruption (karpenter.sh/do-not-disrupt)"));
+        if until < Timestamp::MAX {
+            answer.facts.push(fact("until", output::moment(until)));
+        }
     }
     if let DoNotDisrupt::Invalid(value) = &pod.do_not_disrupt {
         answer.facts.push(fact("warning", format!("karpenter.sh/do-not-disrupt: {value:?} means nothing")));

@@ -139,6 +139,49 @@ fn a_dump_that_was_made_without_a_kind_says_so() {
     assert_eq!(notes(&twice), ["2 objects there more than once: the last one counts"]);
 }
 
+#[test]
+fn a_name_that_is_not_there_is_answered_with_those_that_are_meant() {
+    let why = |what: &str| {
+        let run = kerf(&format!("why {what} {UNDERUSED}")).current_dir(&repository()).exits(2);
+        run.stderr.trim_end().to_owned()
+    };
+    assert_eq!(why("pod gpu"), "kerf: there is no pod default/gpu; is it shop/gpu?");
+    assert_eq!(why("node hled"), "kerf: there is no node hled; is it held?");
+    assert_eq!(why("node claim-held"), "kerf: there is no node claim-held, but a NodeClaim of that name");
+    assert_eq!(why("nodeclaim held"), "kerf: there is no NodeClaim held, but a node of that name");
+    assert_eq!(why("nodepool generl"), "kerf: there is no NodePool generl; is it general?");
+    for as_kubectl in ["pods shop/gpu", "po shop/gpu", "Pod shop/gpu", "nodes held", "NodePool general"] {
+        kerf(&format!("why {as_kubectl} {UNDERUSED}")).current_dir(&repository()).exits(0);
+    }
+}
+
+/// `why` said that a pod has room on a node that the plan deleted.
+#[test]
+fn a_node_stays_for_a_pod_that_waits_and_has_room_there() {
+    let waits = POD.replace("nodeName: host, ", "").replace(
+        "phase: Running",
+        "phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]",
+    );
+    let text = pool("a", "  disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}\n") + &node("", "") + &waits;
+    let run =
+        |command: &str| kerf(&format!("{command} -f - --at 2026-11-16T12:00:00Z -o json")).stdin(&text).exits(0).json();
+    assert_eq!(run("why pod shop/p")["message"], "there is room for it on host");
+    let plan = run("plan");
+    assert_eq!((&plan["moves"], &plan["later"]), (&json!([]), &json!([])), "{plan}");
+    assert_eq!(plan["verdicts"]["c"]["verdict"], "nominated");
+}
+
+/// They can be copied from its flag.
+#[test]
+fn gates_are_written_as_the_controller_has_them() {
+    let plan = |gates: &str| kerf(&format!("plan -f - --gates {gates}")).stdin(pool("a", "")).exits(0).stdout;
+    assert_eq!(
+        plan("NodeRepair=true,StaticCapacity=true").lines().count(),
+        plan("NodeRepair,StaticCapacity").lines().count()
+    );
+    kerf("plan -f - --gates Teleport").stdin(pool("a", "")).exits(2);
+}
+
 /// An overlay that gives every type a device makes room for a pod that asks for it.
 #[test]
 fn schedule_puts_overlays_on_the_catalogue() {
@@ -170,6 +213,62 @@ fn plan_waits_for_the_budget_and_says_when_it_opens() {
     let [later] = plan["later"].as_array().unwrap().as_slice() else { panic!("{plan}") };
     assert_eq!(later["at"], "2026-11-16T17:00:00Z");
     assert_eq!(labels(&later["moves"], "reason"), ["Empty", "Underutilized"]);
+    assert_eq!(later["nodes"], json!(["empty", "idle"]));
+}
+
+/// It named the budget, and not when it ends.
+#[test]
+fn why_says_until_when_a_budget_holds() {
+    let why = |budgets: &str| {
+        let text = pool("a", &format!("  disruption: {{consolidateAfter: 0s, budgets: {budgets}}}\n")) + &node("", "");
+        let why = kerf("why node host -f - --at 2026-11-16T12:00:00Z -o json").stdin(text).exits(0).json();
+        assert_eq!(why["verdict"], "budget_spent", "{why}");
+        value(&why, "until")
+    };
+    let hours = "schedule: 0 9 * * *, duration: 8h, timeZone: Europe/Berlin";
+    assert_eq!(
+        why(&format!("[{{nodes: 10%}}, {{nodes: \"0\", {hours}}}]")).as_deref(),
+        Some("2026-11-16 16:00:00 UTC")
+    );
+    assert_eq!(why("[{nodes: \"0\"}]"), None);
+}
+
+fn value(why: &Value, name: &str) -> Option<String> {
+    let fact = why["facts"].as_array().unwrap().iter().find(|fact| fact["name"] == name)?;
+    Some(fact["value"].as_str().unwrap().to_owned())
+}
+
+/// Of two nodes of which one could go before, both were named as if they could not.
+#[test]
+fn the_plan_names_the_nodes_that_could_not_go_before() {
+    let other = |text: &str| text.replace("name: c, uid: u", "name: c2, uid: u2").replace("host", "host2");
+    let text = pool("a", "  disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}\n")
+        + &node("", "")
+        + &other(&node("", ""))
+            .replace("}}\nspec: {providerID", "}, annotations: {karpenter.sh/do-not-disrupt: 5h}}\nspec: {providerID");
+    let plan = kerf("plan -f - --at 2026-11-16T12:00:00Z -o json").stdin(&text).exits(0).json();
+    assert_eq!(plan["moves"][0]["nodes"].as_array().unwrap().len(), 1, "{plan}");
+    let [later] = plan["later"].as_array().unwrap().as_slice() else { panic!("{plan}") };
+    assert_eq!((&later["at"], &later["nodes"]), (&json!("2026-11-16T15:00:00Z"), &json!(["host2"])));
+    assert_eq!(later["moves"][0]["nodes"].as_array().unwrap().len(), 2);
+    let shown = kerf("plan -f - --at 2026-11-16T12:00:00Z").stdin(&text).exits(0).stdout;
+    assert!(shown.contains("At 2026-11-16 15:00:00 UTC, if nothing changes before, also host2:\n"), "{shown}");
+}
+
+/// A window that names one action of some nodes was said to hold back another one on others, and not why.
+#[test]
+fn a_window_that_cannot_be_read_says_so() {
+    let window = "---\napiVersion: karpenter.sh/v1alpha1\nkind: MaintenanceWindow\nmetadata: {name: night}\nspec:\n  actions: [Drift]\n  selector: {matchLabels: {team: b}}\n  schedules: [{schedule: 0 25 * * *, duration: 1h}]\n";
+    let text = pool("a", "  disruption: {consolidateAfter: 0s}\n") + &node("", "") + window;
+    let run = |command: &str| kerf(&format!("{command} -f - --at 2026-11-16T12:00:00Z")).stdin(&text).run().stdout;
+    let why = run("why node host");
+    let problem = "spec.schedules[0]";
+    assert!(why.contains("maintenance window night cannot be read and holds back everything: "), "{why}");
+    assert!(why.contains(problem), "{why}");
+    for command in ["why nodepool a", "budget a"] {
+        let told = run(command);
+        assert!(told.contains("everything, because it cannot be read: ") && told.contains(problem), "{told}");
+    }
 }
 
 #[test]
@@ -419,6 +518,26 @@ fn the_plan_tells_of_nodes_whose_time_is_over() {
     assert_eq!(over["verdicts"]["c"]["verdict"], "leaving");
 }
 
+/// The plan knew them only when it was too late, and of a node whose time is over nobody said what keeps it.
+#[test]
+fn nodes_that_will_expire_are_told_with_what_holds_them() {
+    let window = "---\napiVersion: karpenter.sh/v1alpha1\nkind: MaintenanceWindow\nmetadata: {name: day}\nspec:\n  actions: [Expiration]\n  schedules: [{schedule: 0 12 * * *, duration: 3h}]\n";
+    let text = pool("a", "  disruption: {consolidateAfter: Never}\n") + &node("", ", expireAfter: 2h") + POD;
+    let run = |command: &str, at: &str, window: &str| {
+        kerf(&format!("{command} -f - --at {at} -o json")).stdin(format!("{text}{window}")).exits(0).json()
+    };
+    let early = "2026-11-16T11:00:00Z";
+    let plan = run("plan", early, "");
+    assert_eq!(plan["expiring"], json!([{"at": "2026-11-16T12:00:00Z", "claim": "c", "node": "host", "pool": "a"}]));
+    assert_eq!(value(&run("why node host", early, ""), "expires").as_deref(), Some("2026-11-16 12:00:00 UTC"));
+    let late = "2026-11-16T13:00:00Z";
+    let plan = run("plan", late, window);
+    assert_eq!((&plan["expired"], &plan["expiring"][0]["at"]), (&json!([]), &json!("2026-11-16T15:00:00Z")));
+    let held = value(&run("why node host", late, window), "expired").unwrap();
+    assert_eq!(held, "held back: by maintenance window day until 2026-11-16T15:00:00Z");
+    assert_eq!(run("plan", late, "")["expiring"], json!([]), "it goes now");
+}
+
 #[test]
 fn a_replacement_must_save_what_was_asked_for() {
     let small = POD.replace("cpu: 1", "cpu: 500m");
@@ -489,8 +608,35 @@ fn budget_warns_of_what_does_not_do_what_it_seems_to() {
     let cancel = |other: &str| rules(&format!("[{{nodes: \"0\", {week}}}, {{nodes: \"{other}\", {weekend}}}]"));
     assert_eq!(cancel("0"), ["nothing_ever"]);
     assert_eq!(cancel("1"), [""; 0]);
+    // Nobody wrote a schedule that there could be an outside of.
+    assert_eq!(rules("[{nodes: \"1\", reasons: [Empty]}]"), ["no_budget_for"]);
     // Fewer for one reason than for the others is what budgets are for.
     assert_eq!(rules("[{nodes: \"5\"}, {nodes: \"1\", reasons: [Drifted]}]"), [""; 0]);
+}
+
+/// Budgets that cannot be read were not counted, so that the warning named another one.
+#[test]
+fn budgets_are_numbered_as_they_are_written() {
+    let broken = "{nodes: \"1\", schedule: \"@dailyX\", duration: 1h, reasons: [Empty]}";
+    let (report, _) = budget(&format!("[{broken}, {{nodes: \"1\"}}, {{nodes: \"5\"}}]"));
+    let messages = labels(&report["warnings"], "message");
+    assert!(messages[0].starts_with("budget 1 cannot be read, and allows nothing for Empty: "), "{messages:?}");
+    assert_eq!(messages[1], "budget 3 (5) never counts: budget 2 always allows no more (1)");
+}
+
+/// Nodes that are still starting were counted, though no budget counts them.
+#[test]
+fn budget_and_why_count_the_same_nodes() {
+    let starting = node("", "").replace("karpenter.sh/initialized: 'true', ", "");
+    for (node, count) in [(node("", ""), 1), (starting, 0)] {
+        let text = pool("a", "  disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}]}\n") + &node;
+        let budget = kerf("budget a -f - --at 2026-11-16T12:00:00Z -o json").stdin(&text).exits(0).json();
+        assert_eq!(budget["nodes"], count);
+        let why = kerf("why nodepool a -f - --at 2026-11-16T12:00:00Z -o json").stdin(&text).exits(0).json();
+        assert_eq!(value(&why, "budget Empty"), Some(format!("{count} of {count} nodes, 0 in use")));
+    }
+    let manifest = kerf("budget a -f -").stdin(pool("a", "")).run().stdout;
+    assert!(manifest.contains("Note: there are no nodes to take percentages of"), "{manifest}");
 }
 
 #[test]
