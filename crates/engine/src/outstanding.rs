@@ -229,16 +229,16 @@ fn wants_the_same(one: &Effect, other: &Effect) -> bool {
 
 impl<'e> Write<'e> {
     fn of(effect: &'e Effect) -> Option<Self> {
-        let patch = |object: Object, version: Option<&'e Arc<str>>| version.map(|version| Self::Patch(object, version));
+        let patch = |object: Object| effect.insists_on().map(|version| Self::Patch(object, version));
         match effect {
             Effect::DeleteClaim(target) => Some(Self::Delete(Object::Claim(target.clone()))),
             Effect::DeleteNode(target) => Some(Self::Delete(Object::Node(target.clone()))),
-            Effect::PatchClaim(target, it) => patch(Object::Claim(target.clone()), it.meta.resource_version.as_ref()),
-            Effect::PatchNode(target, it) => patch(Object::Node(target.clone()), it.meta.resource_version.as_ref()),
-            Effect::PatchPool(target, it) => patch(Object::Pool(target.clone()), it.meta.resource_version.as_ref()),
-            Effect::PatchOverlay(target, it) => patch(Object::Overlay(target.clone()), Some(&it.resource_version)),
-            Effect::PatchBuffer(target, it) => patch(Object::Buffer(target.clone()), Some(&it.resource_version)),
-            Effect::PatchWindow(target, it) => patch(Object::Window(target.clone()), Some(&it.resource_version)),
+            Effect::PatchClaim(target, _) => patch(Object::Claim(target.clone())),
+            Effect::PatchNode(target, _) => patch(Object::Node(target.clone())),
+            Effect::PatchPool(target, _) => patch(Object::Pool(target.clone())),
+            Effect::PatchOverlay(target, _) => patch(Object::Overlay(target.clone())),
+            Effect::PatchBuffer(target, _) => patch(Object::Buffer(target.clone())),
+            Effect::PatchWindow(target, _) => patch(Object::Window(target.clone())),
             // Nobody else writes what we write to a pod, and nothing waits for it.
             Effect::PatchPod(..)
             | Effect::CreateClaim(_)

@@ -235,6 +235,36 @@ pub fn shortened(text: &str) -> String {
     format!("{}...", &text[..text.floor_char_boundary(LONGEST_TEXT - 3)])
 }
 
+impl Effect {
+    /// The version of its object without which a patch is refused. Of several on one version only the first can succeed.
+    pub fn insists_on(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::PatchClaim(_, patch) => patch.meta.resource_version.as_ref(),
+            Self::PatchNode(_, patch) => patch.meta.resource_version.as_ref(),
+            Self::PatchPool(_, patch) => patch.meta.resource_version.as_ref(),
+            Self::PatchPod(_, meta) => meta.resource_version.as_ref(),
+            Self::PatchOverlay(_, patch) => Some(&patch.resource_version),
+            Self::PatchBuffer(_, patch) => Some(&patch.resource_version),
+            Self::PatchWindow(_, patch) => Some(&patch.resource_version),
+            Self::CreateClaim(_)
+            | Self::DeleteClaim(_)
+            | Self::DeleteNode(_)
+            | Self::EvictPod(..)
+            | Self::DeletePod(..)
+            | Self::Publish(_)
+            | Self::Launch { .. }
+            | Self::Terminate { .. }
+            | Self::TerminateOrphan { .. }
+            | Self::ListInstances
+            | Self::FindInstance { .. }
+            | Self::Reboot { .. }
+            | Self::CheckDrift { .. }
+            | Self::RunHooks { .. }
+            | Self::UpdateInstance { .. } => None,
+        }
+    }
+}
+
 impl MetaPatch {
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.annotations.is_empty() && self.finalizers.is_none() && self.owners.is_none()
