@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_model::time::{doubled, later};
 
 use crate::hash::fnv;
 use crate::rollout::{self, Rollout};
@@ -100,15 +101,13 @@ impl Memory {
         if known.is_some_and(|known| now < known.until) {
             return;
         }
-        let level = known.map_or(1, |known| known.level + 1);
-        let factor = 1_i32.checked_shl(level - 1).filter(|factor| *factor > 0).unwrap_or(i32::MAX);
-        let wait = BACK_OFF_FIRST.checked_mul(factor).unwrap_or(BACK_OFF_MOST).min(BACK_OFF_MOST);
+        let level = known.map_or(1, |known| known.level.saturating_add(1));
+        let wait = doubled(level, BACK_OFF_FIRST, BACK_OFF_MOST);
         // Between half of it and all of it, so that pools that failed together do not come back together.
         let share = i64::try_from(fnv([&**pool, &level.to_string()]) % 500).unwrap_or_default();
         let wait =
             SignedDuration::from_millis(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX) / 1000 * (500 + share));
-        let until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-        self.back_off.insert(key, BackOff { level, until });
+        self.back_off.insert(key, BackOff { level, until: later(now, wait) });
     }
 
     /// A command came so far that its replacements are there.

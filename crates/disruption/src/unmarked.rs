@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_model::time::{doubled, later};
 
 use crate::BackOff;
 
@@ -19,10 +20,7 @@ impl Unmarked {
     /// A command went on without it, or was given up because of it.
     pub fn add(&mut self, claim: Arc<str>, now: Timestamp) {
         let level = self.0.get(&claim).map_or(1, |known| known.level.saturating_add(1));
-        let factor = 1_i32.checked_shl(level - 1).filter(|factor| *factor > 0).unwrap_or(i32::MAX);
-        let wait = FIRST.checked_mul(factor).unwrap_or(MOST).min(MOST);
-        let until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-        self.0.insert(claim, BackOff { level, until });
+        self.0.insert(claim, BackOff { level, until: later(now, doubled(level, FIRST, MOST)) });
     }
 
     /// It is gone.

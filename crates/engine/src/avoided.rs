@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::{InstanceType, NodeClaim, OfferingName};
 use kerf_model::label;
+use kerf_model::time::later;
 use kerf_scheduling::Catalogues;
 
 /// As long as the reference's AWS provider remembers that something cannot be had.
@@ -25,8 +26,7 @@ impl Avoided {
         else {
             return false;
         };
-        let until = now.checked_add(AVOIDED_FOR).unwrap_or(Timestamp::MAX);
-        self.0.insert(OfferingName { instance_type, zone, capacity_type }, until).is_none()
+        self.0.insert(OfferingName { instance_type, zone, capacity_type }, later(now, AVOIDED_FOR)).is_none()
     }
 
     /// Forgets what is over. Whether something was.

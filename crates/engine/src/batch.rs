@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_model::time::later;
 
 /// Opens with the first pod. Closes when no new pod has come for a while, or at the latest after the longest wait.
 #[derive(Debug, Default)]
@@ -35,7 +36,6 @@ impl Batch {
 
     fn closes_at(&self, idle: SignedDuration, max: SignedDuration) -> Option<Timestamp> {
         let open = self.open.as_ref()?;
-        let later = |start: Timestamp, wait| start.checked_add(wait).unwrap_or(Timestamp::MAX);
         Some(later(open.last_new, idle).min(later(open.since, max)))
     }
 

@@ -26,6 +26,7 @@ use kerf_model::effect::{Effect, EventKind, NewClaim, Target};
 use kerf_model::label::annotation;
 use kerf_model::node_pool::ConsolidationPolicy;
 use kerf_model::snapshot::ClusterSnapshot;
+use kerf_model::time::{doubled, later, whole_seconds};
 
 use crate::names::claim_name;
 use crate::overlays::Overlays;
@@ -223,7 +224,7 @@ impl Command {
             return advance;
         }
         let staying: Vec<&NodeClaim> = claims.into_iter().flatten().filter(|claim| !claim.meta.is_deleting()).collect();
-        let deadline = self.started.checked_add(limit).unwrap_or(Timestamp::MAX);
+        let deadline = later(self.started, limit);
         match self.phase.clone() {
             Phase::Marking => {
                 let is_open = |claim: &&&NodeClaim| !is_marked(claim, &self.record_of(claim), snapshot);
@@ -426,8 +427,9 @@ impl Command {
     pub fn create_failed(&mut self, name: &str, now: Timestamp) {
         for replacement in self.replacements.iter_mut().filter(|replacement| &*replacement.name == name) {
             replacement.asked = None;
-            replacement.repeat_at = Some(later(now, retry_after(replacement.refusals)));
             replacement.refusals = replacement.refusals.saturating_add(1);
+            // No longer than what is lost is waited for.
+            replacement.repeat_at = Some(later(now, doubled(replacement.refusals, RETRY_AFTER, LOST_AFTER)));
         }
     }
 
@@ -514,12 +516,6 @@ pub fn is_joining(claim: &NodeClaim) -> bool {
 
 fn hosts_nothing(claim: &NodeClaim, snapshot: &ClusterSnapshot) -> bool {
     !snapshot.nodes_of(claim).flat_map(|node| snapshot.pods_on(node.name())).any(|pod| pod.is_reschedulable())
-}
-
-/// One second, two, four, and no more than what is lost is waited for.
-fn retry_after(refusals: u32) -> SignedDuration {
-    let factor = 1_i32.checked_shl(refusals).unwrap_or(i32::MAX);
-    RETRY_AFTER.checked_mul(factor).unwrap_or(LOST_AFTER).clamp(RETRY_AFTER, LOST_AFTER)
 }
 
 impl Replacement {
@@ -616,15 +612,6 @@ impl fmt::Display for Failure {
             Self::Overtaken { claim, why } => write!(f, "it was decided a while ago, and by now {claim} {why}"),
         }
     }
-}
-
-fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
-    start.checked_add(wait).unwrap_or(Timestamp::MAX)
-}
-
-/// As it is read back from the API.
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 #[cfg(test)]

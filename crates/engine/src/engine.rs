@@ -16,6 +16,7 @@ use kerf_model::cluster::{
 };
 use kerf_model::effect::{Effect, WriteError};
 use kerf_model::snapshot::ClusterSnapshot;
+use kerf_model::time::later;
 use kerf_scheduling::{Catalogues, Waiting};
 
 use crate::agenda::{Agenda, Item};
@@ -520,10 +521,6 @@ fn after_failure(error: &WriteError) -> SignedDuration {
         | WriteError::BudgetRefused { .. }
         | WriteError::Unavailable { .. } => AFTER_FAILURE,
     }
-}
-
-fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
-    start.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::effect::{Effect, MetaPatch, Target, WriteError};
+use kerf_model::time::{doubled, later};
 
 use crate::agenda::Item;
 
@@ -195,9 +196,7 @@ impl Patch {
     fn refused(&mut self, effect: &Effect, now: Timestamp) -> Timestamp {
         let before = self.refused.take().filter(|refused| wants_the_same(&refused.effect, effect));
         let failures = before.map_or(0, |refused| refused.failures).saturating_add(1);
-        let factor = 1_i32.checked_shl(failures - 1).filter(|factor| *factor > 0).unwrap_or(i32::MAX);
-        let wait = RETRY_AFTER.checked_mul(factor).unwrap_or(REFUSED_AT_MOST).min(REFUSED_AT_MOST);
-        let until = later(now, wait);
+        let until = later(now, doubled(failures, RETRY_AFTER, REFUSED_AT_MOST));
         self.refused = Some(Refused { effect: effect.clone(), failures, until });
         until
     }
@@ -264,10 +263,6 @@ fn patched(effect: &Effect) -> Option<Object> {
         Write::Patch(object, _) => Some(object),
         Write::Delete(_) => None,
     }
-}
-
-fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
-    start.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! After its start a process only looks, for a while.
 
 use jiff::{SignedDuration, Timestamp};
+use kerf_model::time::later;
 
 /// The lists that a process begins with may be some seconds old, and so may not show what the process before it did last:
 /// a node that it chose would be chosen on top of that. Lists and watches have caught up by then.
@@ -38,7 +39,7 @@ impl Patience {
     pub fn next_due(&self) -> Option<Timestamp> {
         let tick = self.left.min(LONGEST_TICK);
         let last = self.last.filter(|_| !self.is_over())?;
-        Some(last.checked_add(tick).unwrap_or(Timestamp::MAX))
+        Some(later(last, tick))
     }
 }
 

@@ -13,6 +13,7 @@ use kerf_model::cluster::Pod;
 use kerf_model::effect::{Effect, MetaPatch, Target};
 use kerf_model::label::annotation;
 use kerf_model::snapshot::ClusterSnapshot;
+use kerf_model::time::later;
 
 const EVERY: SignedDuration = SignedDuration::from_mins(1);
 /// So many nodes are changed at once, besides those that go: each pod is a request.
@@ -39,9 +40,7 @@ impl PodCosts {
     pub fn next_due(&self) -> Option<Timestamp> {
         match self.looked_at {
             None => Some(Timestamp::MIN),
-            Some(last) => {
-                (self.is_changed || !self.pending.is_empty()).then(|| last.checked_add(EVERY).unwrap_or(Timestamp::MAX))
-            }
+            Some(last) => (self.is_changed || !self.pending.is_empty()).then(|| later(last, EVERY)),
         }
     }
 

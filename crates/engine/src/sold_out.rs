@@ -8,6 +8,7 @@ use kerf_lifecycle::{Cause, Note, events};
 use kerf_model::cluster::ObjectName;
 use kerf_model::effect::Effect;
 use kerf_model::snapshot::ClusterSnapshot;
+use kerf_model::time::later;
 use kerf_scheduling::Host;
 
 use crate::provisioning::PodVerdict;
@@ -46,7 +47,7 @@ impl SoldOut {
     }
 
     fn may_tell(&mut self, now: Timestamp) -> bool {
-        let next = self.full_at.map_or(now, |at| at.max(now)).checked_add(EACH).unwrap_or(Timestamp::MAX);
+        let next = later(self.full_at.map_or(now, |at| at.max(now)), EACH);
         let has_room = next.duration_since(now) <= AT_ONCE;
         if has_room {
             self.full_at = Some(next);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use jiff::{Timestamp, Unit};
+use jiff::Timestamp;
 use kerf_model::cluster::{
     CapacityBuffer, Condition, ConditionStatus, Conditions, NodeClaim, NodeOverlay, ObjectMeta, StoredPool,
     StoredWindow, condition_kind as kind,
 };
+use kerf_model::time::whole_seconds;
 
 const CLAIM_DEPENDENTS: &[&str] = &[kind::LAUNCHED, kind::REGISTERED, kind::INITIALIZED];
 const OVERLAY_DEPENDENTS: &[&str] = &[kind::VALIDATION_SUCCEEDED];
@@ -177,12 +178,6 @@ impl<'a> ConditionEditor<'a> {
             observed_generation: generation,
         });
     }
-}
-
-/// The API stores times in seconds: anything finer would differ from what is read back.
-pub(crate) fn whole_seconds(time: Timestamp) -> Timestamp {
-    let mode = jiff::TimestampRound::new().smallest(Unit::Second).mode(jiff::RoundMode::Floor);
-    time.round(mode).unwrap_or(time)
 }
 
 #[cfg(test)]

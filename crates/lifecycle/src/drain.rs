@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::{Node, Pod};
 use kerf_model::effect::{Effect, Target, pod_events};
+use kerf_model::time::later;
 
 mod blocker;
 pub mod deadline;
@@ -18,7 +19,7 @@ pub(crate) use pods::is_drainable;
 
 use crate::events;
 use crate::memory::{PodMemory, Refusal, SEEN_WITHIN};
-use crate::view::{View, later};
+use crate::view::View;
 
 /// One look at a node that is to be empty.
 #[derive(Debug, Default)]

@@ -7,11 +7,12 @@ use kerf_model::cloud::Instance;
 use kerf_model::cluster::{Node, NodeClaim, condition_kind as kind};
 use kerf_model::effect::{Effect, Target};
 use kerf_model::label;
+use kerf_model::time::later;
 
 use crate::claim::give_up;
 use crate::memory::ANSWER_WITHIN;
 use crate::steps::{Cause, Steps};
-use crate::view::{View, later};
+use crate::view::View;
 
 /// When to compare next: asks the cloud for its list, whose answer [`collect`] looks at.
 pub fn next(view: View<'_>) -> Steps {

@@ -407,9 +407,3 @@ fn node_of_event(old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) -> Option<Arc<s
     let going = !old.meta.is_deleting() && new.meta.is_deleting();
     new.node_name.clone().filter(|_| bound || ended || going)
 }
-
-/// Doubles from `first` up to `most`.
-pub(crate) fn back_off(failures: u32, first: SignedDuration, most: SignedDuration) -> SignedDuration {
-    let factor = 1_i32.checked_shl(failures.saturating_sub(1)).filter(|factor| *factor > 0).unwrap_or(i32::MAX);
-    first.checked_mul(factor).unwrap_or(most).min(most)
-}

@@ -7,11 +7,12 @@ use kerf_model::cluster::{Node, NodeClaim, condition_kind as kind};
 use kerf_model::effect::{Effect, MetaPatch, NodePatch, Target};
 use kerf_model::label::{EXCLUDE_FROM_BALANCERS, TERMINATION_FINALIZER, taint_key};
 use kerf_model::taint::Taint;
+use kerf_model::time::later;
 
 use crate::claim::{ClaimDraft, Ending, end_instance, give_up};
 use crate::memory::{LOOKUP_VALID, Lookup};
 use crate::steps::{Cause, Steps};
-use crate::view::{View, later};
+use crate::view::View;
 use crate::{drain, events, volumes};
 
 /// How many attachments an event names.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kerf_model::cluster::InstanceType;
 use kerf_model::label::LabelRules;
 use kerf_model::snapshot::ClusterSnapshot;
@@ -27,9 +27,4 @@ pub struct View<'a> {
     /// What pools with limits have left, in this snapshot.
     pub room: &'a PoolRoom,
     pub now: Timestamp,
-}
-
-/// The end of time if the sum is beyond it: a wait that long is for ever.
-pub(crate) fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
-    start.checked_add(wait).unwrap_or(Timestamp::MAX)
 }

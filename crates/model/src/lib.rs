@@ -1,7 +1,7 @@
 //! Kerf's nouns, and the arithmetic on them.
 //!
 //! What Kubernetes and Karpenter write as text is a value here, with exactly their meaning: amounts ([`quantity`],
-//! [`resources`], [`price`]), time ([`duration`], [`cron`], [`window`], [`budget`]), labels ([`label`],
+//! [`resources`], [`price`]), time ([`duration`], [`cron`], [`window`], [`budget`], [`time`]), labels ([`label`],
 //! [`requirement`], [`selector`], [`taint`]), and the objects made of them ([`cluster`], [`node_pool`],
 //! [`maintenance`]). [`intern`] gives names dense ids for the hot paths.
 //!
@@ -31,4 +31,5 @@ pub mod resources;
 pub mod selector;
 pub mod snapshot;
 pub mod taint;
+pub mod time;
 pub mod window;

@@ -14,8 +14,9 @@ use kerf_model::cluster::NodeClaim;
 use kerf_model::effect::Target;
 use kerf_model::label::annotation;
 use kerf_model::snapshot::ClusterSnapshot;
+use kerf_model::time::later;
 
-use super::{Command, Failure, Going, Phase, Record, Replacement, later};
+use super::{Command, Failure, Going, Phase, Record, Replacement};
 
 /// How a command was found.
 #[derive(Debug, Clone, Copy)]

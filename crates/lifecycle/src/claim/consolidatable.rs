@@ -3,10 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::condition_kind as kind;
 use kerf_model::node_pool::PoolSize;
+use kerf_model::time::later;
 
 use super::ClaimDraft;
 use crate::steps::Steps;
-use crate::view::{View, later};
+use crate::view::View;
 
 /// The condition is there and true, or not there at all: it is never false.
 pub(super) fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Steps {

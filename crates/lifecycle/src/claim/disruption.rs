@@ -9,9 +9,9 @@ use kerf_model::effect::{Effect, MetaPatch, NodePatch, Target};
 use kerf_model::label::annotation;
 use kerf_model::snapshot::ClusterSnapshot;
 use kerf_model::taint::Taint;
+use kerf_model::time::whole_seconds;
 
 use super::{ClaimDraft, reboot};
-use crate::conditions::whole_seconds;
 use crate::marks::{Mark, Order};
 use crate::steps::Steps;
 use crate::view::View;

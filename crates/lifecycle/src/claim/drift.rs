@@ -12,13 +12,14 @@ use kerf_model::cluster::{NodeClaim, StoredPool, condition_kind as kind};
 use kerf_model::effect::{Effect, Target};
 use kerf_model::label::annotation;
 use kerf_model::requirement::{Incompatible, Requirements, UndefinedKeys};
+use kerf_model::time::later;
 
 use super::{ClaimDraft, Hold};
 use crate::events;
 use crate::memory::ANSWER_WITHIN;
 use crate::pool::hash;
 use crate::steps::Steps;
-use crate::view::{View, later};
+use crate::view::View;
 
 mod fields;
 pub mod in_place;

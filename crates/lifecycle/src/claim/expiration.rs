@@ -3,11 +3,12 @@
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::NodeClaim;
 use kerf_model::effect::Target;
+use kerf_model::time::later;
 
 use super::Hold;
 use crate::events;
 use crate::steps::{Cause, Note, Steps};
-use crate::view::{View, later};
+use crate::view::View;
 
 /// Where a claim stands in its life.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,12 +6,13 @@ use jiff::SignedDuration;
 use kerf_model::cluster::{NodeClaim, condition_kind as kind};
 use kerf_model::effect::{Effect, Target};
 use kerf_model::label::{TERMINATION_FINALIZER, annotation};
+use kerf_model::time::later;
 
 use super::ClaimDraft;
 use crate::events;
 use crate::memory::{ANSWER_WITHIN, LAUNCH_WITHIN, Launch, Termination};
 use crate::steps::Steps;
-use crate::view::{View, later};
+use crate::view::View;
 
 /// How far an instance is on its way out.
 pub(crate) enum Ending {

@@ -10,13 +10,14 @@ use kerf_model::budget::BudgetNodes;
 use kerf_model::cloud::{RepairAction, RepairPolicy};
 use kerf_model::cluster::{Node, NodeClaim, NodeCondition};
 use kerf_model::label;
+use kerf_model::time::later;
 use regex::Regex;
 
 use super::ClaimDraft;
 use super::disruption::{tighten_deadline, written_deadline};
 use crate::events;
 use crate::steps::{Cause, Steps};
-use crate::view::{View, later};
+use crate::view::View;
 
 /// More than this share of a pool's nodes sick at once is not the nodes' fault.
 const BREAKER: BudgetNodes = BudgetNodes::Percent(20);

@@ -2,11 +2,12 @@
 
 use kerf_model::cluster::condition_kind as kind;
 use kerf_model::effect::{Effect, Target};
+use kerf_model::time::later;
 
 use super::ClaimDraft;
 use crate::memory::ANSWER_WITHIN;
 use crate::steps::Steps;
-use crate::view::{View, later};
+use crate::view::View;
 
 /// What a claim whose node has joined does about its hooks. `None` if it waits for none.
 pub fn step(draft: &mut ClaimDraft<'_>, view: View<'_>) -> Option<Steps> {

@@ -3,12 +3,13 @@
 use kerf_model::cloud::{LaunchError, Launched};
 use kerf_model::cluster::{NodeClaim, condition_kind as kind};
 use kerf_model::effect::{Effect, Target, shortened};
+use kerf_model::time::later;
 
 use super::ClaimDraft;
 use super::limit::{self, Room};
 use crate::memory::{LAUNCH_WITHIN, Launch};
 use crate::steps::{Cause, Steps};
-use crate::view::{View, later};
+use crate::view::View;
 
 /// What makes waiting useless: the claim's pods are better off with another claim.
 pub fn refusal(claim: &NodeClaim, view: View<'_>) -> Option<Cause> {

@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use kerf_model::cluster::{NodeClaim, condition_kind as kind};
+use kerf_model::time::later;
 
 use crate::steps::{Cause, Steps};
-use crate::view::{View, later};
+use crate::view::View;
 
 pub fn overdue(claim: &NodeClaim, view: View<'_>) -> Option<Cause> {
     deadline(claim, view).filter(|(at, _)| view.now >= *at).map(|(_, cause)| cause)

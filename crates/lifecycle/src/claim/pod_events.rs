@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::Pod;
+use kerf_model::time::whole_seconds;
 
 use super::ClaimDraft;
-use crate::conditions::whole_seconds;
 use crate::steps::Steps;
 use crate::view::View;
 

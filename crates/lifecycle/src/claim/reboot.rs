@@ -13,13 +13,13 @@ use kerf_model::duration::GoDuration;
 use kerf_model::effect::{Effect, MetaPatch, NodePatch, Target};
 use kerf_model::label::{self, annotation};
 use kerf_model::taint::Taint;
+use kerf_model::time::{later, whole_seconds};
 
 use super::ClaimDraft;
 use super::disruption::{tighten_deadline, with_taint};
-use crate::conditions::whole_seconds;
 use crate::memory::ANSWER_WITHIN;
 use crate::steps::{Cause, Steps};
-use crate::view::{View, later};
+use crate::view::View;
 use crate::{drain, events};
 
 const REQUESTED: &str = kind::REBOOT_REQUESTED;

@@ -3,8 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::{NodeClaim, Pod};
 use kerf_model::label::annotation;
-
-use crate::view::later;
+use kerf_model::time::later;
 
 /// What the API server gives a pod that does not say.
 const DEFAULT_GRACE: SignedDuration = SignedDuration::from_secs(30);

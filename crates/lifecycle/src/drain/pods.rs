@@ -2,8 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::Pod;
-
-use crate::view::later;
+use kerf_model::time::later;
 
 /// How long after its time a pod may still be there before nobody waits for it.
 pub(super) const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(1);

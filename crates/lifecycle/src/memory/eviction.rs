@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::effect::WriteError;
-
-use super::back_off;
-use crate::view::later;
+use kerf_model::time::{doubled, later};
 
 /// Of the reference: 100 ms to 10 s per pod.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_millis(100);
@@ -59,7 +57,7 @@ impl PodMemory {
             WriteError::Invalid { message } | WriteError::Unavailable { message } => Refusal::Api(message.clone()),
         };
         let failures = self.eviction.as_ref().map_or(0, |eviction| eviction.failures).saturating_add(1);
-        let retry_at = later(now, back_off(failures, FIRST_RETRY, LAST_RETRY));
+        let retry_at = later(now, doubled(failures, FIRST_RETRY, LAST_RETRY));
         self.eviction = Some(Eviction { retry_at, refusal: Some(refusal), failures });
     }
 

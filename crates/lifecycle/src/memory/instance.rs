@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cloud::{CloudDrift, HookReport, LaunchError, Launched, TerminateAnswer, UpdateAnswer};
 use kerf_model::cluster::Texts;
+use kerf_model::time::{doubled, later};
 
-use super::{ANSWER_WITHIN, back_off};
-use crate::view::later;
+use super::ANSWER_WITHIN;
 
 /// Of the reference: 1 s to 60 s per claim.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
@@ -109,7 +109,7 @@ impl Launch {
         match answer {
             Ok(launched) => Self::Answered(launched),
             Err(error) => {
-                Self::Failed { error, failures, retry_at: later(now, back_off(failures, FIRST_RETRY, LAST_RETRY)) }
+                Self::Failed { error, failures, retry_at: later(now, doubled(failures, FIRST_RETRY, LAST_RETRY)) }
             }
         }
     }
@@ -132,7 +132,7 @@ impl Termination {
                     Some(Self::Asked { failures, .. } | Self::Failed { failures, .. }) => failures.saturating_add(1),
                     Some(Self::Accepted { .. } | Self::Gone) | None => 1,
                 };
-                Self::Failed { failures, retry_at: later(now, back_off(failures, FIRST_RETRY, LAST_RETRY)) }
+                Self::Failed { failures, retry_at: later(now, doubled(failures, FIRST_RETRY, LAST_RETRY)) }
             }
         }
     }

@@ -6,9 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::NodeClaim;
 use kerf_model::label::{self, capacity_type};
 use kerf_model::requirement::{Requirement, Requirements};
+use kerf_model::time::later;
 
 use super::DriftReason;
-use crate::view::{View, later};
+use crate::view::View;
 
 /// A catalogue may be behind what was just launched from it.
 const GRACE: SignedDuration = SignedDuration::from_hours(1);
