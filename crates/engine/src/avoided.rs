@@ -69,41 +69,16 @@ impl Avoided {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerf_model::cluster::{ClaimStatus, ObjectMeta, ObjectName, Offering, Overhead, Texts};
-    use kerf_model::duration::NillableDuration;
-    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
+    use kerf_model::cluster::{Offering, Overhead};
     use kerf_model::price::Price;
     use kerf_model::requirement::Requirements;
     use kerf_model::resources::ResourceList;
+    use kerf_testkit::texts;
 
     fn claim(labels: &[(&str, &str)]) -> NodeClaim {
-        let texts = |pairs: &[(&str, &str)]| -> Texts {
-            pairs.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect()
-        };
-        NodeClaim {
-            meta: ObjectMeta {
-                name: ObjectName::of_cluster("a"),
-                uid: Arc::from("a"),
-                resource_version: Arc::from("1"),
-                generation: 1,
-                created: Timestamp::UNIX_EPOCH,
-                deleting: None,
-                labels: texts(labels),
-                annotations: Texts::new(),
-                finalizers: Vec::new(),
-                owners: Vec::new(),
-            },
-            node: NodeSpec {
-                class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
-                requirements: Requirements::new(),
-                taints: Vec::new(),
-                startup_taints: Vec::new(),
-                expire_after: NillableDuration::Never,
-                termination_grace_period: None,
-            },
-            requests: ResourceList::new(),
-            status: ClaimStatus::default(),
-        }
+        let mut claim = kerf_testkit::claim("a");
+        claim.meta.labels = texts(labels.iter().copied());
+        claim
     }
 
     fn small() -> InstanceType {

@@ -528,41 +528,21 @@ mod tests {
     use super::*;
     use crate::sold_out;
 
-    use kerf_model::cluster::{Condition, Conditions, ObjectMeta, PoolStatus, Texts};
-    use kerf_model::duration::NillableDuration;
-    use kerf_model::effect::NewClaim;
+    use kerf_model::cluster::{Condition, Conditions, ObjectMeta, PoolStatus};
     use kerf_model::label::LabelRules;
-    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
-    use kerf_model::requirement::Requirements;
-    use kerf_model::resources::ResourceList;
+    use kerf_testkit::{class, condition, meta, new_claim};
 
     fn pool(generation: i64, nodes: i64, ready: ConditionStatus) -> Change {
-        let now = Timestamp::UNIX_EPOCH;
-        let meta = ObjectMeta {
-            name: ObjectName::of_cluster("p"),
-            uid: Arc::from("u"),
-            resource_version: Arc::from("1"),
-            generation,
-            created: now,
-            deleting: None,
-            labels: Texts::new(),
-            annotations: Texts::new(),
-            finalizers: Vec::new(),
-            owners: Vec::new(),
+        let name = ObjectName::of_cluster("p");
+        let ready = Condition { status: ready, ..condition(condition_kind::READY, Timestamp::UNIX_EPOCH) };
+        let pool = StoredPool {
+            meta: ObjectMeta { generation, ..meta(name.clone()) },
+            spec: Err(Arc::from("not read here")),
+            class: class(),
+            hash: None,
+            status: PoolStatus { nodes, conditions: Conditions(vec![ready]), ..PoolStatus::default() },
         };
-        let (kind, message) = (Arc::from(condition_kind::READY), Arc::from(""));
-        let ready = Condition {
-            reason: Arc::clone(&kind),
-            kind,
-            status: ready,
-            message,
-            since: now,
-            observed_generation: generation,
-        };
-        let class = NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") };
-        let status = PoolStatus { nodes, conditions: Conditions(vec![ready]), ..PoolStatus::default() };
-        let pool = StoredPool { meta, spec: Err(Arc::from("not read here")), class, hash: None, status };
-        Change::NodePool(ObjectName::of_cluster("p"), Some(Arc::new(pool)))
+        Change::NodePool(name, Some(Arc::new(pool)))
     }
 
     /// A claim that a policy refused was planned and asked for again every second.
@@ -572,23 +552,7 @@ mod tests {
         let retried = |error: WriteError| {
             let lifecycle = kerf_lifecycle::Settings::for_classes(Vec::new());
             let mut engine = Engine::new(Settings::new(lifecycle, LabelRules::core()));
-            let class = NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") };
-            let claim = NewClaim {
-                name: Arc::from("p-1"),
-                labels: Texts::new(),
-                annotations: Texts::new(),
-                owner: None,
-                node: NodeSpec {
-                    class,
-                    requirements: Requirements::new(),
-                    taints: Vec::new(),
-                    startup_taints: Vec::new(),
-                    expire_after: NillableDuration::Never,
-                    termination_grace_period: None,
-                },
-                requests: ResourceList::new(),
-                replaces_for: None,
-            };
+            let claim = new_claim("p-1");
             engine.hear(Input::WriteFailed { effect: Box::new(Effect::CreateClaim(Box::new(claim))), error }, now);
             engine.retry.map(|at| at.duration_since(now))
         };

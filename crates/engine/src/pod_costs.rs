@@ -100,7 +100,8 @@ fn patch(pod: &Pod, value: Option<i32>) -> Option<Effect> {
 mod tests {
     use super::*;
     use kerf_model::change::Change;
-    use kerf_model::cluster::{DoNotDisrupt, ObjectMeta, ObjectName, Owner, PodPhase, Texts};
+    use kerf_model::cluster::{Owner, PodPhase};
+    use kerf_testkit::texts;
 
     fn pod(name: &str, node: &str, annotations: &[(&str, &str)]) -> Change {
         let owner = Owner {
@@ -111,35 +112,11 @@ mod tests {
             controller: true,
             blocks_deletion: true,
         };
-        let meta = ObjectMeta {
-            name: ObjectName::new("default", name),
-            uid: Arc::from(name),
-            resource_version: Arc::from("7"),
-            generation: 1,
-            created: Timestamp::UNIX_EPOCH,
-            deleting: None,
-            labels: Texts::new(),
-            annotations: annotations.iter().map(|(key, value)| (Arc::from(*key), Arc::from(*value))).collect(),
-            finalizers: Vec::new(),
-            owners: vec![owner],
-        };
-        let pod = Pod {
-            node_name: Some(Arc::from(node)),
-            phase: PodPhase::Running,
-            requests: Default::default(),
-            constraints: Default::default(),
-            volumes: Vec::new(),
-            priority: 0,
-            priority_class: None,
-            unschedulable: false,
-            nominated_node: None,
-            do_not_disrupt: DoNotDisrupt::No,
-            started: None,
-            is_unready: false,
-            termination_grace: None,
-            uses_resource_claims: false,
-            meta,
-        };
+        let mut pod = kerf_testkit::pod(name);
+        pod.node_name = Some(Arc::from(node));
+        pod.phase = PodPhase::Running;
+        pod.meta.annotations = texts(annotations.iter().copied());
+        pod.meta.owners.push(owner);
         Change::Pod(pod.meta.name.clone(), Some(Arc::new(pod)))
     }
 

@@ -70,39 +70,11 @@ pub(crate) mod tests {
     use std::sync::Arc;
 
     use kerf_model::change::Change;
-    use kerf_model::cluster::{DoNotDisrupt, ObjectMeta, Pod, PodPhase, Texts};
+    use kerf_model::cluster::Pod;
     use kerf_model::effect::{EventSeverity, Target};
 
     pub(crate) fn pod(name: &str, node: Option<&str>) -> Change {
-        let meta = ObjectMeta {
-            name: ObjectName::new("default", name),
-            uid: Arc::from(name),
-            resource_version: Arc::from("7"),
-            generation: 1,
-            created: Timestamp::UNIX_EPOCH,
-            deleting: None,
-            labels: Texts::new(),
-            annotations: Texts::new(),
-            finalizers: Vec::new(),
-            owners: Vec::new(),
-        };
-        let pod = Pod {
-            node_name: node.map(Arc::from),
-            phase: PodPhase::Pending,
-            requests: Default::default(),
-            constraints: Default::default(),
-            volumes: Vec::new(),
-            priority: 0,
-            priority_class: None,
-            unschedulable: true,
-            nominated_node: None,
-            do_not_disrupt: DoNotDisrupt::No,
-            started: None,
-            is_unready: false,
-            termination_grace: None,
-            uses_resource_claims: false,
-            meta,
-        };
+        let pod = Pod { node_name: node.map(Arc::from), unschedulable: true, ..kerf_testkit::pod(name) };
         Change::Pod(pod.meta.name.clone(), Some(Arc::new(pod)))
     }
 

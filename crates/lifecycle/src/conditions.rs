@@ -190,18 +190,7 @@ mod tests {
     }
 
     fn meta(generation: i64) -> ObjectMeta {
-        ObjectMeta {
-            name: ObjectName::of_cluster("a"),
-            uid: Arc::from("a"),
-            resource_version: Arc::from("1"),
-            generation,
-            created: at(10),
-            deleting: None,
-            labels: Default::default(),
-            annotations: Default::default(),
-            finalizers: Vec::new(),
-            owners: Vec::new(),
-        }
+        ObjectMeta { generation, created: at(10), ..kerf_testkit::meta(ObjectName::of_cluster("a")) }
     }
 
     fn edit(

@@ -3,12 +3,9 @@
 use kerf_api::change::{Reader, WatchedKind};
 use kerf_disruption::{BudgetUse, Method, ObjectionKind, ProposalId, ScoredMove, TerminateFirst};
 use kerf_model::cloud::{InterruptionCause, Repair};
-use kerf_model::cluster::{ObjectName, Texts};
-use kerf_model::duration::NillableDuration;
+use kerf_model::cluster::ObjectName;
 use kerf_model::effect::Target;
-use kerf_model::node_pool::{NodeClassRef, NodeSpec};
-use kerf_model::requirement::Requirements;
-use kerf_model::resources::ResourceList;
+use kerf_testkit::texts;
 
 use kerf_engine::commands::Failure;
 use kerf_model::label::LabelRules;
@@ -94,22 +91,8 @@ async fn a_note_that_is_repeated_counts_once() {
 #[tokio::test]
 async fn claims_are_counted_by_what_they_come_for() {
     let metrics = metrics();
-    let claim = |replaces_for| NewClaim {
-        name: Arc::from("a"),
-        labels: [(Arc::from(label::NODEPOOL), Arc::from("p"))].into(),
-        annotations: Texts::new(),
-        owner: None,
-        node: NodeSpec {
-            class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
-            requirements: Requirements::new(),
-            taints: Vec::new(),
-            startup_taints: Vec::new(),
-            expire_after: NillableDuration::Never,
-            termination_grace_period: None,
-        },
-        requests: ResourceList::new(),
-        replaces_for,
-    };
+    let labels = texts([(label::NODEPOOL, "p")]);
+    let claim = |replaces_for| NewClaim { labels: labels.clone(), replaces_for, ..kerf_testkit::new_claim("a") };
     [None, Some(Reason::Drifted), None].into_iter().for_each(|reason| metrics.claim_created(&claim(reason)));
     let text = metrics.text().await;
     for (reason, count) in [("provisioned", 2), ("drifted", 1)] {

@@ -7,15 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use kerf_disruption::KeepReason;
 use kerf_model::change::Change;
 use kerf_model::cluster::{
-    ClaimStatus, Condition, ConditionStatus, Conditions, DoNotDisrupt, Node, ObjectMeta, ObjectName, Pod, PodPhase,
-    StoredWindow, WindowStatus,
+    ClaimStatus, Condition, Conditions, Node, ObjectName, Pod, PodPhase, StoredWindow, WindowStatus,
 };
-use kerf_model::duration::NillableDuration;
 use kerf_model::maintenance::{Action, MaintenanceWindow};
-use kerf_model::node_pool::{NodeClassRef, NodeSpec};
-use kerf_model::requirement::Requirements;
-use kerf_model::resources::ResourceList;
 use kerf_model::taint::Taint;
+use kerf_testkit::{meta, new_claim};
 
 const LIMIT: SignedDuration = SignedDuration::from_mins(10);
 
@@ -37,7 +33,7 @@ fn target(name: &str) -> Target {
 fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
     let repair = bound.map(|bound| Repair { condition: Arc::from("Ready"), bound: Some(bound) });
     let going = |name: &str| Going { claim: target(name), pool: Arc::from("p"), repair: repair.clone(), policy: None };
-    let replacement = |name: &&str| Replacement::new(Arc::from(*name), Some(Box::new(order(name))));
+    let replacement = |name: &&str| Replacement::new(Arc::from(*name), Some(Box::new(new_claim(name))));
     Command {
         id: ProposalId::from("c1"),
         method: Method::Drift,
@@ -49,44 +45,6 @@ fn command(replacements: &[&str], bound: Option<SignedDuration>) -> Command {
         phase: Phase::Marking,
         marking: None,
         taken_up: None,
-    }
-}
-
-fn node_spec() -> NodeSpec {
-    NodeSpec {
-        class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
-        requirements: Requirements::new(),
-        taints: Vec::new(),
-        startup_taints: Vec::new(),
-        expire_after: NillableDuration::Never,
-        termination_grace_period: None,
-    }
-}
-
-fn order(name: &str) -> NewClaim {
-    NewClaim {
-        name: Arc::from(name),
-        labels: Texts::new(),
-        annotations: Texts::new(),
-        owner: None,
-        node: node_spec(),
-        requests: ResourceList::new(),
-        replaces_for: None,
-    }
-}
-
-fn meta(name: ObjectName) -> ObjectMeta {
-    ObjectMeta {
-        uid: Arc::from(format!("uid-{}", name.name)),
-        name,
-        resource_version: Arc::from("1"),
-        generation: 1,
-        created: at(0),
-        deleting: None,
-        labels: Texts::new(),
-        annotations: Texts::new(),
-        finalizers: Vec::new(),
-        owners: Vec::new(),
     }
 }
 
@@ -109,12 +67,10 @@ impl Bed {
         let at = ObjectName::of_cluster(name);
         let mut claim = match self.snapshot.claim(name) {
             Some(known) => NodeClaim::clone(known),
-            None => NodeClaim {
-                meta: meta(at.clone()),
-                node: node_spec(),
-                requests: ResourceList::new(),
-                status: ClaimStatus { provider_id: Some(Arc::from(format!("i-{name}"))), ..ClaimStatus::default() },
-            },
+            None => {
+                let provider_id = Some(Arc::from(format!("i-{name}")));
+                NodeClaim { status: ClaimStatus { provider_id, ..ClaimStatus::default() }, ..kerf_testkit::claim(name) }
+            }
         };
         edit(&mut claim);
         self.snapshot.apply(Change::NodeClaim(at, Some(Arc::new(claim))));
@@ -126,38 +82,17 @@ impl Bed {
 
     fn node(&mut self, name: &str, tainted: bool) {
         let node = Node {
-            meta: meta(ObjectName::of_cluster(name)),
             provider_id: Some(Arc::from(format!("i-{name}"))),
             taints: tainted.then(Taint::disrupted).into_iter().collect(),
-            unschedulable: false,
-            capacity: ResourceList::new(),
-            allocatable: ResourceList::new(),
-            conditions: Vec::new(),
-            boot_id: None,
+            ..kerf_testkit::node(name)
         };
         self.snapshot.apply(Change::Node(ObjectName::of_cluster(name), Some(Arc::new(node))));
     }
 
     fn pod(&mut self, node: &str) {
-        let name = ObjectName::new("default", "w");
-        let pod = Pod {
-            meta: meta(name.clone()),
-            node_name: Some(Arc::from(node)),
-            phase: PodPhase::Running,
-            requests: ResourceList::new(),
-            constraints: Arc::default(),
-            volumes: Vec::new(),
-            priority: 0,
-            priority_class: None,
-            unschedulable: false,
-            nominated_node: None,
-            do_not_disrupt: DoNotDisrupt::No,
-            started: None,
-            termination_grace: None,
-            uses_resource_claims: false,
-            is_unready: false,
-        };
-        self.snapshot.apply(Change::Pod(name, Some(Arc::new(pod))));
+        let (node_name, phase) = (Some(Arc::from(node)), PodPhase::Running);
+        let pod = Pod { node_name, phase, ..kerf_testkit::pod("w") };
+        self.snapshot.apply(Change::Pod(pod.meta.name.clone(), Some(Arc::new(pod))));
     }
 
     /// The marks that the command wants are seen.
@@ -242,14 +177,7 @@ impl Bed {
 }
 
 fn condition(kind: &str) -> Condition {
-    Condition {
-        kind: Arc::from(kind),
-        status: ConditionStatus::True,
-        reason: Arc::from(kind),
-        message: Arc::from(""),
-        since: at(-60),
-        observed_generation: 1,
-    }
+    kerf_testkit::condition(kind, at(-60))
 }
 
 /// Cases 33, 35.

@@ -8,17 +8,17 @@ use jiff::{SignedDuration, Timestamp};
 use kerf_model::budget::{Budget, BudgetText};
 use kerf_model::change::{Change, Input};
 use kerf_model::cluster::{
-    BufferShape, BufferSpec, BufferStatus, CapacityBuffer, ClaimStatus, Condition, ConditionStatus, Conditions,
-    DoNotDisrupt, InstanceType, Node, NodeClaim, NodeCondition, ObjectMeta, ObjectName, Offering, Overhead, Pod,
-    PodPhase, PodShape, PodTemplate, PoolStatus, StoredPool, Texts, condition_kind as kind,
+    BufferShape, BufferSpec, BufferStatus, CapacityBuffer, ClaimStatus, ConditionStatus, Conditions, InstanceType,
+    Node, NodeClaim, NodeCondition, ObjectMeta, ObjectName, Offering, Overhead, Pod, PodPhase, PodShape, PodTemplate,
+    PoolStatus, StoredPool, Texts, condition_kind as kind,
 };
-use kerf_model::duration::NillableDuration;
 use kerf_model::effect::{Effect, MetaPatch, Target, WriteError};
 use kerf_model::label::{self, LabelRules, annotation, capacity_type};
-use kerf_model::node_pool::{ClassKind, ConsolidationPolicy, Disruption, NodeClassRef, NodePool, NodeSpec, PoolSize};
+use kerf_model::node_pool::{ClassKind, ConsolidationPolicy, Disruption, NodePool, PoolSize};
 use kerf_model::price::Price;
 use kerf_model::requirement::{Requirement, Requirements};
 use kerf_model::resources::{ResourceList, ResourceName};
+use kerf_testkit::{class, condition, meta, node_spec};
 
 use crate::{DisruptionNote, Engine, Output, PodVerdict, Settings};
 
@@ -149,18 +149,8 @@ impl Bed {
 
     fn meta(&mut self, name: ObjectName) -> ObjectMeta {
         self.version += 1;
-        ObjectMeta {
-            uid: Arc::from(format!("uid-{}", name.name)),
-            name,
-            resource_version: Arc::from(self.version.to_string()),
-            generation: 1,
-            created: self.now - SignedDuration::from_hours(24),
-            deleting: None,
-            labels: Texts::new(),
-            annotations: Texts::new(),
-            finalizers: Vec::new(),
-            owners: Vec::new(),
-        }
+        let created = self.now - SignedDuration::from_hours(24);
+        ObjectMeta { resource_version: Arc::from(self.version.to_string()), created, ..meta(name) }
     }
 
     fn pool(&mut self) -> StoredPool {
@@ -231,14 +221,12 @@ impl Bed {
             since: long_ago,
         };
         let mut node = Node {
+            meta,
             provider_id: Some(id),
-            taints: Vec::new(),
-            unschedulable: false,
             capacity: four_cpus(),
             allocatable: four_cpus(),
             conditions: vec![ready],
-            boot_id: None,
-            meta,
+            ..kerf_testkit::node(name)
         };
         edit(&mut claim, &mut node);
         let change = Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim)));
@@ -277,17 +265,8 @@ impl Bed {
             node_name: node.map(Arc::from),
             phase: if node.is_some() { PodPhase::Running } else { PodPhase::Pending },
             requests: list(&[("cpu", "1"), ("pods", "1")]),
-            constraints: Arc::default(),
-            volumes: Vec::new(),
-            priority: 0,
-            priority_class: None,
             unschedulable: node.is_none(),
-            nominated_node: None,
-            do_not_disrupt: DoNotDisrupt::No,
-            started: None,
-            termination_grace: None,
-            uses_resource_claims: false,
-            is_unready: false,
+            ..kerf_testkit::pod(&name.name)
         };
         edit(&mut pod);
         self.see(Change::Pod(name, Some(Arc::new(pod))))
@@ -390,17 +369,6 @@ pub fn write_record(claim: &mut NodeClaim, started: Timestamp) {
     claim.meta.annotations.insert(Arc::from(annotation::COMMAND), Arc::from(record));
 }
 
-pub fn condition(kind: &str, since: Timestamp) -> Condition {
-    Condition {
-        kind: Arc::from(kind),
-        status: ConditionStatus::True,
-        reason: Arc::from(kind),
-        message: Arc::from(""),
-        since,
-        observed_generation: 1,
-    }
-}
-
 fn catalogue() -> BTreeMap<Arc<str>, Arc<[InstanceType]>> {
     let rules = LabelRules::core();
     let of = [(label::ZONE, "a"), (label::CAPACITY_TYPE, capacity_type::ON_DEMAND)];
@@ -434,19 +402,4 @@ fn list(amounts: &[(&str, &str)]) -> ResourceList {
 
 fn class_kind() -> ClassKind {
     ClassKind { group: Arc::from("g"), kind: Arc::from("K") }
-}
-
-fn class() -> NodeClassRef {
-    NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") }
-}
-
-fn node_spec() -> NodeSpec {
-    NodeSpec {
-        class: class(),
-        requirements: Requirements::new(),
-        taints: Vec::new(),
-        startup_taints: Vec::new(),
-        expire_after: NillableDuration::Never,
-        termination_grace_period: None,
-    }
 }
