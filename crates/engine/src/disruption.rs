@@ -4,29 +4,38 @@
 //! every few seconds. Its proposals wait out their hold here while other work goes on; those that stand up to the second
 //! look become [commands](crate::commands).
 
+mod hearing;
+mod late;
+mod reboots;
+mod remembered;
+mod said;
+mod withdrawn;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_disruption::{
-    Action, Approved, Held, Memory, Method, Policy, Proposal, ProposalId, Reason, Rollout, Round, Verdict, View,
-    Withdrawn, decide, overtaken, validate_all,
+    Action, Approved, Held, Memory, Policy, Proposal, ProposalId, Reason, Round, Verdict, View, decide, overtaken,
+    validate_all,
 };
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
-use kerf_model::change::{Change, Input};
 use kerf_model::cloud::InterruptionCause;
-use kerf_model::cluster::{InstanceType, Node, NodeClaim, Pod, StoredPool, condition_kind as kind};
-use kerf_model::effect::{Effect, Event, EventKind, EventSeverity, EventTarget, Target, WriteError};
-use kerf_model::label::annotation;
+use kerf_model::cluster::{InstanceType, Pod};
+use kerf_model::effect::{Effect, Event, Target};
 use kerf_model::snapshot::ClusterSnapshot;
+use kerf_model::time::later;
 use kerf_scheduling::Host;
 
-use crate::commands::{Command, Decision, Outcome, Phase, is_joining, orphans, time_limit};
+use crate::commands::{Command, Decision, Outcome, Phase, time_limit};
 use crate::notes::DisruptionNote;
-use crate::outstanding::retry_after;
 use crate::overlays::Overlays;
 use crate::patience::Patience;
 use crate::settings::Settings;
+use late::Late;
+use reboots::Reboots;
+pub use remembered::remembered;
+use said::Said;
 
 /// Longer than a round takes on a large cluster, so that rounds do not crowd out everything else.
 const ROUND_GAP: SignedDuration = SignedDuration::from_secs(5);
@@ -34,14 +43,8 @@ const ROUND_GAP: SignedDuration = SignedDuration::from_secs(5);
 const ROUND_GAP_COMPATIBLE: SignedDuration = SignedDuration::from_secs(1);
 /// While there is work, the cluster is looked at this often though nothing was heard.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
-/// A reboot that the claim does not show by then is decided anew.
-const REBOOT_SEEN_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// The reference: twice the longest batch, and no less than this.
 const LEAST_NOMINATION: SignedDuration = SignedDuration::from_secs(10);
-
-/// A replacement that came too late for its command and has joined may still become ready, and is then a node like any
-/// other. It is kept this long.
-const LATE_IS_KEPT: SignedDuration = SignedDuration::from_secs(30);
 
 /// What a round needs of the engine.
 #[derive(Clone, Copy)]
@@ -74,7 +77,7 @@ pub struct Disruption {
     commands: Vec<Command>,
     /// Derived from the commands and the reboots asked for.
     marks: Marks,
-    reboots: BTreeMap<Arc<str>, (Mark, Timestamp)>,
+    reboots: Reboots,
     round: Round,
     looked_at: Option<Timestamp>,
     has_looked: bool,
@@ -85,167 +88,13 @@ pub struct Disruption {
     commands_wake: Option<Timestamp>,
     /// By claim: what the cloud has last announced about its instance.
     announced: BTreeMap<Arc<str>, InterruptionCause>,
-    /// Replacements that came too late for their commands, and until when they are kept.
-    late: BTreeMap<Arc<str>, Timestamp>,
+    late: Late,
     patience: Patience,
-    /// Events of rounds and commands, until when they are not sent again: every look repeats what still holds.
-    said: BTreeMap<(Arc<str>, &'static str, String), Timestamp>,
+    /// Of rounds and commands.
+    said: Said,
 }
 
 impl Disruption {
-    pub fn round(&self) -> &Round {
-        &self.round
-    }
-
-    pub fn verdicts(&self) -> &BTreeMap<Arc<str>, Verdict> {
-        &self.round.verdicts
-    }
-
-    pub fn commands(&self) -> &[Command] {
-        &self.commands
-    }
-
-    pub fn held(&self) -> &[Held] {
-        &self.memory.held
-    }
-
-    pub fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    /// What decisions look at.
-    pub fn view<'a>(&'a self, facts: Facts<'a>) -> View<'a> {
-        view(facts, &self.memory)
-    }
-
-    /// Whether a round was made since this was asked last.
-    pub fn is_round_news(&mut self) -> bool {
-        std::mem::take(&mut self.has_looked)
-    }
-
-    pub fn marks(&self) -> &Marks {
-        &self.marks
-    }
-
-    /// Whether something was heard that a command waits for.
-    pub fn is_touched(&self) -> bool {
-        self.are_commands_touched
-    }
-
-    /// Takes in what the engine hears, before the snapshot does.
-    pub fn hear(&mut self, input: &Input, before: &ClusterSnapshot, now: Timestamp) {
-        match input {
-            Input::Change(change) => {
-                self.is_changed |= is_relevant(change, before);
-                if let Change::NodeClaim(name, after) = change {
-                    self.are_commands_touched |= self.commands.iter().any(|command| command.concerns(&name.name));
-                    if after.is_none() {
-                        self.memory.rebalance.remove(&name.name);
-                        self.memory.unmarked.remove(&name.name);
-                        self.announced.remove(&name.name);
-                    }
-                }
-                // Taints and pods are on nodes.
-                if let Change::Node(..) = change {
-                    self.are_commands_touched |= !self.commands.is_empty();
-                }
-            }
-            Input::Interrupted(interruption) => {
-                // A provider may announce again and again what it has announced: that is no news.
-                for claim in before.claims_with_id(&interruption.provider_id) {
-                    if interruption.cause == InterruptionCause::RebalanceRecommended {
-                        self.memory.rebalance.insert(claim.name().clone());
-                    }
-                    let known = self.announced.insert(claim.name().clone(), interruption.cause);
-                    self.is_changed |= known != Some(interruption.cause);
-                }
-            }
-            Input::WriteFailed { effect, error } => {
-                if let Effect::CreateClaim(claim) = &**effect {
-                    self.are_commands_touched = true;
-                    for command in &mut self.commands {
-                        match error {
-                            WriteError::Invalid { message } => command.refused(&claim.name, message),
-                            WriteError::Conflict
-                            | WriteError::NotFound
-                            | WriteError::BudgetRefused { .. }
-                            | WriteError::Unavailable { .. } => command.create_failed(&claim.name, now),
-                        }
-                    }
-                }
-                // Asked for again when it may be sent again.
-                if let Effect::DeleteClaim(target) = &**effect
-                    && self.commands.iter().any(|command| command.concerns(&target.name.name))
-                {
-                    self.wake_commands(later(now, retry_after(error)));
-                }
-            }
-            Input::Catalogue(_) => self.is_changed = true,
-            Input::Synced
-            | Input::Launched { .. }
-            | Input::Terminated { .. }
-            | Input::Instances(_)
-            | Input::InstanceFound { .. }
-            | Input::DriftFound { .. }
-            | Input::HooksRan { .. }
-            | Input::InstanceUpdated { .. }
-            | Input::Rebooted { .. } => {}
-        }
-    }
-    /// The first lists are in: commands of an earlier process are taken up before anything is looked at.
-    pub fn synced(&mut self, snapshot: &ClusterSnapshot) {
-        self.commands = Command::resume(snapshot);
-        self.memory.rollouts = rollouts(snapshot);
-        self.patience = Patience::from_start();
-        self.are_commands_touched = true;
-        self.is_changed = true;
-        self.write_marks(&mut Done::default());
-    }
-
-    /// Something that decisions rest on has changed, and is no change of the cluster.
-    pub fn touch(&mut self) {
-        self.is_changed = true;
-    }
-
-    /// Pods are expected on these hosts, so that they stay for a while.
-    pub fn nominate<'a>(&mut self, hosts: impl IntoIterator<Item = &'a Host>, settings: &Settings, now: Timestamp) {
-        let twice = settings.batch_max.checked_mul(2).unwrap_or(SignedDuration::MAX);
-        let until = later(now, twice.max(LEAST_NOMINATION));
-        self.memory.nominations.extend(hosts.into_iter().map(|host| (host.name().clone(), until)));
-    }
-
-    /// Until when provisioning should wait for replacements that were asked for and are not seen: what they take of
-    /// their pools' limits is not known before.
-    pub fn hold(&self, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Timestamp> {
-        self.commands.iter().filter_map(|command| command.hold(snapshot)).filter(|end| now < *end).max()
-    }
-
-    /// When it wants to be asked again. Nothing new is chosen before `hold`: until then claims are not seen that
-    /// provisioning has asked for, and what they take of their pools' limits is not known.
-    pub fn next_due(&self, settings: &Settings, hold: Option<Timestamp>) -> Option<Timestamp> {
-        let held = self.memory.held.iter().map(|held| held.until).min();
-        let chosen = [held, self.round_due(settings)].into_iter().flatten().min();
-        let chosen = chosen.map(|at| hold.map_or(at, |hold| at.max(hold)));
-        [self.commands_wake, chosen].into_iter().flatten().min()
-    }
-
-    fn round_due(&self, settings: &Settings) -> Option<Timestamp> {
-        let Some(last) = self.looked_at else { return Some(Timestamp::MIN) };
-        let gap = match settings.disruption.policy {
-            Policy::Best => ROUND_GAP,
-            Policy::Compatible => ROUND_GAP_COMPATIBLE,
-        };
-        let has_work = !self.round.proposals.is_empty()
-            || !self.memory.held.is_empty()
-            || self.commands.iter().any(Command::is_waiting);
-        let changed = self.is_changed.then_some(last);
-        let again = has_work.then(|| later(last, LOOK_AGAIN));
-        let late = self.late.values().min().copied();
-        let patience = self.patience.next_due();
-        let wanted = [changed, again, late, self.round.wake, patience].into_iter().flatten().min()?;
-        Some(wanted.max(later(last, gap)))
-    }
-
     /// Everything that is due: commands first, then proposals whose hold is over, then a round.
     pub fn go_on(&mut self, facts: Facts<'_>, deleted: impl Iterator<Item = Arc<str>>) -> Done {
         let mut done = Done::default();
@@ -266,7 +115,7 @@ impl Disruption {
             // What has just been started wants its marks now.
             self.write_marks(&mut done);
         }
-        done.effects.retain(|effect| !matches!(effect, Effect::Publish(event) if !self.is_news(event, facts.now)));
+        done.effects.retain(|effect| !matches!(effect, Effect::Publish(event) if !self.said.is_news(event, facts.now)));
         done
     }
 
@@ -282,17 +131,9 @@ impl Disruption {
         let mut commands = std::mem::take(&mut self.commands);
         commands.retain_mut(|command| self.advance_one(command, facts, limit, done));
         self.commands = commands;
-        let expired = self.reboots.iter().filter(|(name, (mark, asked))| {
-            let claim = facts.snapshot.claim(name).filter(|claim| claim.meta.uid == mark.claim_uid);
-            let is_seen = claim.is_none_or(|claim| claim.status.conditions.is_true(kind::REBOOTING));
-            is_seen || facts.now >= later(*asked, REBOOT_SEEN_WITHIN)
-        });
-        let expired: Vec<_> = expired.map(|(name, _)| name.clone()).collect();
-        for name in &expired {
-            self.reboots.remove(name);
-        }
-        if let Some(asked) = self.reboots.values().map(|(_, asked)| *asked).min() {
-            self.wake_commands(later(asked, REBOOT_SEEN_WITHIN));
+        self.reboots.refresh(facts.snapshot, facts.now);
+        if let Some(at) = self.reboots.next_due() {
+            self.wake_commands(at);
         }
         self.write_marks(done);
     }
@@ -365,8 +206,8 @@ impl Disruption {
         memory.nominations.retain(|_, until| now < *until);
         memory.marked = deleted.collect();
         memory.running = self.commands.iter().map(Command::running).collect();
-        memory.reboots = reboots(snapshot);
-        self.said.retain(|_, until| now < *until);
+        memory.reboots = remembered::reboots(snapshot);
+        self.said.refresh(now);
     }
 
     /// Proposals whose hold is over are looked at again, each with the ones before it under way.
@@ -385,7 +226,11 @@ impl Disruption {
         let was_patient = !self.patience.is_over();
         self.patience.pass(facts.now);
         if self.patience.is_over() {
-            self.collect_orphans(facts, done);
+            for claim in self.late.useless(facts.snapshot, &self.commands, facts.now) {
+                let target = Target::from(&claim.meta);
+                done.effects.push(Effect::DeleteClaim(target.clone()));
+                done.notes.push(Note::GivenUp { claim: target, cause: Cause::ReplacementUnneeded });
+            }
             if was_patient {
                 // Commands that were taken up are asked now whether they may go on.
                 self.wake_commands(facts.now);
@@ -408,22 +253,6 @@ impl Disruption {
         self.attempt(at_once, facts, done);
     }
 
-    fn collect_orphans(&mut self, facts: Facts<'_>, done: &mut Done) {
-        let known = std::mem::take(&mut self.late);
-        for claim in orphans(facts.snapshot, &self.commands) {
-            if is_joining(claim) {
-                let until = known.get(claim.name()).copied().unwrap_or(later(facts.now, LATE_IS_KEPT));
-                if facts.now < until {
-                    self.late.insert(claim.name().clone(), until);
-                    continue;
-                }
-            }
-            let target = Target::from(&claim.meta);
-            done.effects.push(Effect::DeleteClaim(target.clone()));
-            done.notes.push(Note::GivenUp { claim: target, cause: Cause::ReplacementUnneeded });
-        }
-    }
-
     /// The windows, budgets and blockers of this very moment decide; then they are marked. The cluster is looked at once
     /// for all of them: a drift storm starts hundreds.
     fn attempt(&mut self, proposals: Vec<Proposal>, facts: Facts<'_>, done: &mut Done) {
@@ -442,7 +271,13 @@ impl Disruption {
                     }));
                     self.start(approved, facts, done);
                 }
-                Err(withdrawn) => self.withdraw(*withdrawn, done),
+                Err(withdrawn) => {
+                    self.is_changed = true;
+                    done.effects.extend(withdrawn::told(&withdrawn));
+                    let Proposal { id, method, candidates, .. } = withdrawn.proposal;
+                    let (command, objection, nodes) = (id, withdrawn.objection.kind, candidates.len());
+                    done.told.push(DisruptionNote::Withdrawn { command, method, objection, nodes });
+                }
             }
         }
         self.write_marks(done);
@@ -480,9 +315,9 @@ impl Disruption {
                     grace: *grace,
                 };
                 let mark = Mark { claim_uid: candidate.claim.uid.clone(), reason: proposal.reason, order };
-                self.reboots.insert(candidate.claim.name.name.clone(), (mark, facts.now));
+                self.reboots.ask(candidate.claim.name.name.clone(), mark, facts.now);
             }
-            self.wake_commands(later(facts.now, REBOOT_SEEN_WITHIN));
+            self.reboots.next_due().into_iter().for_each(|at| self.wake_commands(at));
         } else {
             let proposal = proposal.clone();
             let command = Command::start(approved, facts.snapshot, facts.overlays, facts.now);
@@ -494,51 +329,13 @@ impl Disruption {
         self.are_commands_touched = true;
     }
 
-    fn withdraw(&mut self, withdrawn: Withdrawn, done: &mut Done) {
-        let Withdrawn { proposal, objection } = withdrawn;
-        self.is_changed = true;
-        let why = objection.claim.as_ref().map(|(claim, reason)| format!(": {claim} {reason}")).unwrap_or_default();
-        let reason = match proposal.method {
-            Method::MultiNode | Method::SingleNode => Some("ConsolidationRejected"),
-            // Nodes that are empty, or not any more: the next round says how it is.
-            Method::Emptiness => None,
-            Method::Repair | Method::StaticDrift | Method::Drift | Method::Rebalance => Some("DisruptionBlocked"),
-        };
-        for (candidate, reason) in proposal.candidates.iter().filter_map(|candidate| Some((candidate, reason?))) {
-            for (kind, target) in [(EventKind::NodeClaim, &candidate.claim), (EventKind::Node, &candidate.node)] {
-                let event = Event {
-                    about: EventTarget { kind, target: target.clone() },
-                    severity: EventSeverity::Normal,
-                    reason,
-                    message: format!("not disrupted after all, {}{why}", objection.kind.label()),
-                    dedupe: objection.kind.label().to_owned(),
-                    interval: SignedDuration::from_mins(2),
-                };
-                done.effects.push(publish(event));
-            }
-        }
-        let (command, method, nodes) = (proposal.id, proposal.method, proposal.candidates.len());
-        done.told.push(DisruptionNote::Withdrawn { command, method, objection: objection.kind, nodes });
-    }
-
-    fn is_news(&mut self, event: &Event, now: Timestamp) -> bool {
-        let key = (event.about.target.uid.clone(), event.reason, event.dedupe.clone());
-        if self.said.get(&key).is_some_and(|until| now < *until) {
-            return false;
-        }
-        self.said.insert(key, later(now, event.interval));
-        true
-    }
-
     /// The marks that the commands want now. Claims whose mark is another are looked at.
     fn write_marks(&mut self, done: &mut Done) {
         let mut marks = Marks::default();
         for command in &self.commands {
             command.mark(&mut marks);
         }
-        for (name, (mark, _)) in &self.reboots {
-            marks.insert(name.clone(), mark.clone());
-        }
+        self.reboots.mark(&mut marks);
         for (pool, rollout) in &self.memory.rollouts {
             marks.set_rollout(pool.clone(), Arc::from(rollout.to_string()));
         }
@@ -548,6 +345,102 @@ impl Disruption {
         let other = names.into_iter().filter(|name| self.marks.get(name) != marks.get(name));
         done.touched.extend(other.cloned());
         self.marks = marks;
+    }
+}
+
+/// What is asked of it, and told it.
+impl Disruption {
+    pub fn round(&self) -> &Round {
+        &self.round
+    }
+
+    pub fn verdicts(&self) -> &BTreeMap<Arc<str>, Verdict> {
+        &self.round.verdicts
+    }
+
+    pub fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
+    pub fn held(&self) -> &[Held] {
+        &self.memory.held
+    }
+
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// What decisions look at.
+    pub fn view<'a>(&'a self, facts: Facts<'a>) -> View<'a> {
+        view(facts, &self.memory)
+    }
+
+    /// Whether a round was made since this was asked last.
+    pub fn is_round_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_looked)
+    }
+
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Whether something was heard that a command waits for.
+    pub fn is_touched(&self) -> bool {
+        self.are_commands_touched
+    }
+
+    /// The first lists are in: commands of an earlier process are taken up before anything is looked at.
+    pub fn synced(&mut self, snapshot: &ClusterSnapshot) {
+        self.commands = Command::resume(snapshot);
+        self.memory.rollouts = remembered(snapshot).rollouts;
+        self.patience = Patience::from_start();
+        self.are_commands_touched = true;
+        self.is_changed = true;
+        self.write_marks(&mut Done::default());
+    }
+
+    /// Something that decisions rest on has changed, and is no change of the cluster.
+    pub fn touch(&mut self) {
+        self.is_changed = true;
+    }
+
+    /// Pods are expected on these hosts, so that they stay for a while.
+    pub fn nominate<'a>(&mut self, hosts: impl IntoIterator<Item = &'a Host>, settings: &Settings, now: Timestamp) {
+        let twice = settings.batch_max.checked_mul(2).unwrap_or(SignedDuration::MAX);
+        let until = later(now, twice.max(LEAST_NOMINATION));
+        self.memory.nominations.extend(hosts.into_iter().map(|host| (host.name().clone(), until)));
+    }
+
+    /// Until when provisioning should wait for replacements that were asked for and are not seen: what they take of
+    /// their pools' limits is not known before.
+    pub fn hold(&self, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Timestamp> {
+        self.commands.iter().filter_map(|command| command.hold(snapshot)).filter(|end| now < *end).max()
+    }
+
+    /// When it wants to be asked again. Nothing new is chosen before `hold`: until then claims are not seen that
+    /// provisioning has asked for, and what they take of their pools' limits is not known.
+    pub fn next_due(&self, settings: &Settings, hold: Option<Timestamp>) -> Option<Timestamp> {
+        let held = self.memory.held.iter().map(|held| held.until).min();
+        let chosen = [held, self.round_due(settings)].into_iter().flatten().min();
+        let chosen = chosen.map(|at| hold.map_or(at, |hold| at.max(hold)));
+        [self.commands_wake, chosen].into_iter().flatten().min()
+    }
+
+    fn round_due(&self, settings: &Settings) -> Option<Timestamp> {
+        let Some(last) = self.looked_at else { return Some(Timestamp::MIN) };
+        let gap = match settings.disruption.policy {
+            Policy::Best => ROUND_GAP,
+            Policy::Compatible => ROUND_GAP_COMPATIBLE,
+        };
+        let has_work = !self.round.proposals.is_empty()
+            || !self.memory.held.is_empty()
+            || self.commands.iter().any(Command::is_waiting);
+        let changed = self.is_changed.then_some(last);
+        let again = has_work.then(|| later(last, LOOK_AGAIN));
+        let late = self.late.next_due();
+        let patience = self.patience.next_due();
+        let wanted = [changed, again, late, self.round.wake, patience].into_iter().flatten().min()?;
+        Some(wanted.max(later(last, gap)))
     }
 }
 
@@ -565,113 +458,18 @@ fn view<'a>(facts: Facts<'a>, memory: &'a Memory) -> View<'a> {
     }
 }
 
-/// What a new process knows of what was decided before it: what stands on the objects.
-pub fn remembered(snapshot: &ClusterSnapshot) -> Memory {
-    Memory {
-        running: Command::resume(snapshot).iter().map(Command::running).collect(),
-        rollouts: rollouts(snapshot),
-        reboots: reboots(snapshot),
-        ..Memory::default()
-    }
-}
-
-/// By claim uid: when its node was rebooted.
-fn reboots(snapshot: &ClusterSnapshot) -> BTreeMap<Arc<str>, Vec<Timestamp>> {
-    let times = |text: &str| text.split(',').filter_map(|time| time.parse().ok()).collect();
-    let known = |claim: &NodeClaim| Some((claim.meta.uid.clone(), times(claim.meta.annotation(annotation::REBOOTS)?)));
-    snapshot.claims().filter_map(|claim| known(claim)).collect()
-}
-
-/// As far as pools say.
-fn rollouts(snapshot: &ClusterSnapshot) -> BTreeMap<Arc<str>, Rollout> {
-    let known = |pool: &StoredPool| pool.meta.annotation(annotation::ROLLOUT)?.parse().ok();
-    snapshot.pools().filter_map(|pool| Some((pool.meta.name.name.clone(), known(pool)?))).collect()
-}
-
 fn pools_of(command: &Command) -> impl Iterator<Item = Arc<str>> + use<> {
     let pools: BTreeSet<_> = command.candidates.iter().map(|going| going.pool.clone()).collect();
     pools.into_iter()
-}
-
-/// Whether decisions could come out otherwise. Heartbeats and what others write into a status are most of all changes.
-fn is_relevant(change: &Change, before: &ClusterSnapshot) -> bool {
-    match change {
-        Change::Pod(name, Some(new)) => {
-            before.pod(name).is_none_or(|old| is_other_pod(old, new) || is_let_go(old, new, before))
-        }
-        Change::Node(name, Some(new)) => before.node(&name.name).is_none_or(|old| is_other_node(old, new)),
-        Change::MaintenanceWindow(name, new) => {
-            new.as_ref().map(|new| &new.spec) != before.window(&name.name).map(|old| &old.spec)
-        }
-        Change::Pod(..)
-        | Change::Node(..)
-        | Change::NodeClaim(..)
-        | Change::NodePool(..)
-        | Change::NodeClass(..)
-        | Change::DaemonSet(..)
-        | Change::DisruptionBudget(..)
-        | Change::PersistentVolumeClaim(..)
-        | Change::PersistentVolume(..)
-        | Change::StorageClass(..)
-        | Change::CsiNode(..)
-        | Change::Namespace(..)
-        | Change::NodeOverlay(..)
-        | Change::CapacityBuffer(..) => true,
-        Change::VolumeAttachment(..) | Change::PodTemplate(..) | Change::Workload(..) | Change::Service(..) => false,
-    }
-}
-
-fn is_other_pod(old: &Pod, new: &Pod) -> bool {
-    let unversioned = |pod: &Pod| (pod.meta.uid.clone(), pod.meta.deleting, pod.node_name.clone(), pod.phase);
-    unversioned(old) != unversioned(new)
-        || old.unschedulable != new.unschedulable
-        || old.meta.labels != new.meta.labels
-        || old.meta.annotations != new.meta.annotations
-        || old.do_not_disrupt != new.do_not_disrupt
-        || old.started != new.started
-        // It was resized as it runs, or tolerates what it did not.
-        || old.requests != new.requests
-        || old.constraints != new.constraints
-        || old.nominated_node != new.nominated_node
-}
-
-/// Whether its readiness decides about its eviction. Of most pods it does not, and some change it all the time.
-fn is_let_go(old: &Pod, new: &Pod, snapshot: &ClusterSnapshot) -> bool {
-    old.is_unready != new.is_unready
-        && snapshot.disruption_budgets().any(|budget| budget.always_allows_unhealthy && budget.selects(new))
-}
-
-fn is_other_node(old: &Node, new: &Node) -> bool {
-    let health = |node: &Node| -> Vec<_> {
-        node.conditions.iter().map(|it| (it.kind.clone(), it.status, it.reason.clone(), it.since)).collect()
-    };
-    old.meta.uid != new.meta.uid
-        || old.meta.deleting != new.meta.deleting
-        || old.meta.labels != new.meta.labels
-        || old.meta.annotations != new.meta.annotations
-        || old.taints != new.taints
-        || old.unschedulable != new.unschedulable
-        || old.allocatable != new.allocatable
-        || health(old) != health(new)
 }
 
 fn publish(event: Event) -> Effect {
     Effect::Publish(Box::new(event))
 }
 
-fn later(start: Timestamp, wait: SignedDuration) -> Timestamp {
-    start.checked_add(wait).unwrap_or(Timestamp::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kerf_model::cloud::Interruption;
-    use kerf_model::cluster::{ClaimStatus, ObjectMeta, ObjectName, Texts};
-    use kerf_model::duration::NillableDuration;
-    use kerf_model::node_pool::{NodeClassRef, NodeSpec};
-    use kerf_model::requirement::Requirements;
-    use kerf_model::resources::ResourceList;
 
     #[test]
     fn a_nomination_lasts_twenty_seconds_and_is_extended_by_the_next() {
@@ -712,150 +510,5 @@ mod tests {
             let until = Timestamp::from_second(seconds).unwrap();
             assert_eq!(disruption.memory().nominations["a"], until, "batches of {batch_max} s");
         }
-    }
-    /// Sheet 08 D7, and §5: who takes over knows how often a node was rebooted.
-    #[test]
-    fn the_reboots_that_stand_on_a_claim_count_after_a_restart() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let mut snapshot = ClusterSnapshot::default();
-        let texts = format!("{},{},soon", at(10), at(20));
-        let claim = NodeClaim {
-            meta: ObjectMeta {
-                name: ObjectName::of_cluster("a"),
-                uid: Arc::from("uid-a"),
-                resource_version: Arc::from("1"),
-                generation: 1,
-                created: at(0),
-                deleting: None,
-                labels: Texts::new(),
-                annotations: Texts::from([(Arc::from(annotation::REBOOTS), Arc::from(texts))]),
-                finalizers: Vec::new(),
-                owners: Vec::new(),
-            },
-            node: NodeSpec {
-                class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
-                requirements: Requirements::new(),
-                taints: Vec::new(),
-                startup_taints: Vec::new(),
-                expire_after: NillableDuration::Never,
-                termination_grace_period: None,
-            },
-            requests: ResourceList::new(),
-            status: ClaimStatus::default(),
-        };
-        snapshot.apply(Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim))));
-        let settings =
-            Settings::new(kerf_lifecycle::Settings::for_classes(Vec::new()), kerf_model::label::LabelRules::core());
-        let facts = Facts {
-            snapshot: &snapshot,
-            types: &BTreeMap::new(),
-            overlays: &Overlays::default(),
-            virtual_pods: &[],
-            settings: &settings,
-            hold: None,
-            now: at(30),
-        };
-        let mut disruption = Disruption::default();
-        disruption.refresh(facts, std::iter::empty());
-        assert_eq!(disruption.memory().reboots, BTreeMap::from([(Arc::from("uid-a"), vec![at(10), at(20)])]));
-    }
-
-    /// Sheet 03 §10: an emptiness that fails its second look was told as a consolidation that was rejected.
-    #[test]
-    fn what_does_not_stand_up_to_the_second_look_is_told_on_node_and_claim_unless_it_was_empty() {
-        let told = |method: Method, nodes: usize| {
-            let target =
-                |name: String| Target { uid: Arc::from(format!("uid-{name}")), name: ObjectName::of_cluster(name) };
-            let candidate = |at: usize| kerf_disruption::Candidate {
-                claim: target(format!("claim-{at}")),
-                node: target(format!("node-{at}")),
-                pool: Arc::from("p"),
-                instance_type: None,
-                zone: None,
-                capacity_type: None,
-                price: None,
-                pods: Vec::new(),
-                repair: None,
-                consolidation_policy: None,
-            };
-            let proposal = Proposal {
-                id: ProposalId::from("c1"),
-                method,
-                reason: method.reason(),
-                candidates: (0..nodes).map(candidate).collect(),
-                action: Action::Delete,
-                lands_on: Vec::new(),
-                savings: None,
-                hold: SignedDuration::ZERO,
-            };
-            let objection = kerf_disruption::Objection { kind: kerf_disruption::ObjectionKind::Churn, claim: None };
-            let (mut disruption, mut done) = (Disruption::default(), Done::default());
-            disruption.withdraw(Withdrawn { proposal, objection }, &mut done);
-            assert!(
-                matches!(&done.told[..], [DisruptionNote::Withdrawn { nodes: counted, .. }] if *counted == nodes),
-                "counted all the same"
-            );
-            let reason = |effect: &Effect| match effect {
-                Effect::Publish(event) => format!("{:?} {}", event.about.kind, event.reason),
-                other => panic!("{other:?}"),
-            };
-            done.effects.iter().map(reason).collect::<Vec<_>>()
-        };
-        let both = |reason: &str| ["NodeClaim", "Node"].map(|kind| format!("{kind} {reason}")).to_vec();
-        assert_eq!(told(Method::SingleNode, 1), both("ConsolidationRejected"));
-        assert_eq!(told(Method::MultiNode, 2), [both("ConsolidationRejected"), both("ConsolidationRejected")].concat());
-        assert_eq!(told(Method::Drift, 1), both("DisruptionBlocked"));
-        assert!(told(Method::Emptiness, 1).is_empty());
-    }
-
-    /// A label that announces an interruption is read every five seconds, and each time a whole round was made.
-    #[test]
-    fn what_the_cloud_announces_again_and_again_is_news_once() {
-        let texts = Texts::new;
-        let name = ObjectName::of_cluster("a");
-        let claim = NodeClaim {
-            meta: ObjectMeta {
-                name: name.clone(),
-                uid: Arc::from("a"),
-                resource_version: Arc::from("1"),
-                generation: 1,
-                created: Timestamp::UNIX_EPOCH,
-                deleting: None,
-                labels: texts(),
-                annotations: texts(),
-                finalizers: Vec::new(),
-                owners: Vec::new(),
-            },
-            node: NodeSpec {
-                class: NodeClassRef { group: Arc::from("g"), kind: Arc::from("K"), name: Arc::from("default") },
-                requirements: Requirements::new(),
-                taints: Vec::new(),
-                startup_taints: Vec::new(),
-                expire_after: NillableDuration::Never,
-                termination_grace_period: None,
-            },
-            requests: ResourceList::new(),
-            status: ClaimStatus { provider_id: Some(Arc::from("i-1")), ..ClaimStatus::default() },
-        };
-        let mut snapshot = ClusterSnapshot::default();
-        snapshot.apply(Change::NodeClaim(name.clone(), Some(Arc::new(claim))));
-        let mut disruption = Disruption::default();
-        let mut is_news = |input: Input| {
-            disruption.is_changed = false;
-            disruption.hear(&input, &snapshot, Timestamp::UNIX_EPOCH);
-            disruption.is_changed
-        };
-        let announced = |provider_id: &str, cause: InterruptionCause| {
-            let notice = SignedDuration::from_mins(2);
-            Input::Interrupted(Interruption { provider_id: Arc::from(provider_id), cause, notice })
-        };
-        assert!(is_news(announced("i-1", InterruptionCause::RebalanceRecommended)));
-        assert!(!is_news(announced("i-1", InterruptionCause::RebalanceRecommended)));
-        assert!(is_news(announced("i-1", InterruptionCause::SpotReclaimed)));
-        assert!(!is_news(announced("i-1", InterruptionCause::SpotReclaimed)));
-        assert!(!is_news(announced("i-2", InterruptionCause::SpotReclaimed)), "nothing here is on it");
-        is_news(Input::Change(Change::NodeClaim(name, None)));
-        assert!(is_news(announced("i-1", InterruptionCause::SpotReclaimed)), "another claim of that name");
-        assert!(disruption.memory().rebalance.is_empty());
     }
 }
