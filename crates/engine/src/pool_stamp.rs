@@ -2,19 +2,12 @@
 
 use std::sync::Arc;
 
+use kerf_lifecycle::pool::stamp;
 use kerf_model::cluster::Texts;
-use kerf_model::label::annotation;
 use kerf_model::snapshot::ClusterSnapshot;
 
 /// Of the pool as it was scheduled from, whatever becomes of the pool meanwhile.
 pub fn pool_stamp(pool: &str, snapshot: &ClusterSnapshot) -> Texts {
-    let mut annotations = Texts::new();
-    if let Some(hash) = snapshot.pool(pool).and_then(|pool| pool.hash.as_ref()) {
-        annotations.insert(Arc::from(annotation::NODEPOOL_HASH), hash.hash.clone());
-        annotations.insert(Arc::from(annotation::NODEPOOL_HASH_VERSION), hash.version.clone());
-        if let Some(fields) = &hash.fields {
-            annotations.insert(Arc::from(annotation::NODEPOOL_FIELD_HASHES), fields.clone());
-        }
-    }
-    annotations
+    let hash = snapshot.pool(pool).and_then(|pool| pool.hash.as_ref());
+    hash.into_iter().flat_map(stamp).map(|(key, value)| (Arc::from(key), value.clone())).collect()
 }

@@ -48,7 +48,7 @@ pub fn next(pool: &StoredPool, totals: &Totals, view: View<'_>) -> Steps {
 }
 
 /// The annotations in which a pool's hash stands, on the pool and on its claims.
-pub(crate) fn stamp(hash: &PoolHash) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
+pub fn stamp(hash: &PoolHash) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
     let fields = hash.fields.as_ref().map(|fields| (annotation::NODEPOOL_FIELD_HASHES, fields));
     let both = [(annotation::NODEPOOL_HASH, &hash.hash), (annotation::NODEPOOL_HASH_VERSION, &hash.version)];
     both.into_iter().chain(fields)

@@ -2,8 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kerf_model::cluster::{NodeClaim, Pod};
-use kerf_model::label::annotation;
 use kerf_model::time::later;
+
+use crate::claim::disruption::written_deadline;
 
 /// What the API server gives a pod that does not say.
 const DEFAULT_GRACE: SignedDuration = SignedDuration::from_secs(30);
@@ -14,9 +15,8 @@ const LEAST_GRACE: SignedDuration = SignedDuration::from_secs(1);
 ///
 /// An annotation that cannot be read counts as absent, where the reference stands still for ever.
 pub fn of(claim: &NodeClaim) -> Option<Timestamp> {
-    let written = claim.meta.annotation(annotation::TERMINATION_TIMESTAMP).and_then(|text| text.parse().ok());
     let granted = || Some(later(claim.meta.deleting?, SignedDuration::from(claim.node.termination_grace_period?)));
-    written.or_else(granted)
+    written_deadline(claim).or_else(granted)
 }
 
 /// When a pod must be told to go, so that it has its full grace before the deadline.
