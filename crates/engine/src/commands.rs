@@ -10,14 +10,15 @@
 //! that cannot go on is rolled back: replacements that nobody uses go again, and the marks come off.
 
 mod events;
+mod orphans;
+mod outcome;
 mod record;
 mod resume;
 
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kerf_disruption::{Approved, Method, ProposalId, Reason, Running, TerminateFirst, ledger_entry};
+use kerf_disruption::{Approved, Method, ProposalId, Reason, Running, ledger_entry};
 use kerf_lifecycle::claim::disruption::{is_marked, written_deadline};
 use kerf_lifecycle::{Cause, Mark, Marks, Note, Order};
 use kerf_model::cloud::Repair;
@@ -32,6 +33,9 @@ use crate::names::claim_name;
 use crate::overlays::Overlays;
 use crate::pool_stamp::pool_stamp;
 
+use orphans::hosts_nothing;
+pub use orphans::{is_joining, orphans};
+pub use outcome::{Decision, Failure, Outcome};
 pub use record::{Record, Replaces};
 use resume::TakenUp;
 
@@ -91,47 +95,6 @@ pub enum Phase {
         since: Timestamp,
     },
     RollingBack(Failure),
-}
-
-/// What is done, as metrics name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Decision {
-    Delete,
-    Replace,
-    TerminateFirst(TerminateFirst),
-    Reboot,
-}
-
-/// Why a command cannot go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
-    ReplacementGone {
-        name: Arc<str>,
-    },
-    /// The server refuses it for what it says.
-    ReplacementRefused {
-        name: Arc<str>,
-        message: String,
-    },
-    NotReadyInTime {
-        names: Vec<Arc<str>>,
-    },
-    NotMarkedInTime,
-    /// The process that decided it is gone, and it had not come far enough to be taken up.
-    Interrupted,
-    /// The process that decided it is gone, and the cluster is another by now.
-    Overtaken {
-        claim: Arc<str>,
-        /// The reason to stay, as it is told.
-        why: String,
-    },
-}
-
-/// How a command ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    Done,
-    RolledBack(Failure),
 }
 
 /// What one look at a command came to.
@@ -478,44 +441,10 @@ impl Command {
     }
 }
 
-/// Claims that were made for a command which nobody knows any more, and whose nodes stay. They are found by what stands
-/// on them: a create that was late arrives after its command was rolled back.
-pub fn orphans<'a>(snapshot: &'a ClusterSnapshot, commands: &[Command]) -> Vec<&'a NodeClaim> {
-    let is_orphan = |claim: &&Arc<NodeClaim>| {
-        let Some(Ok(replaces)) = claim.meta.annotation(annotation::REPLACES).map(str::parse::<Replaces>) else {
-            return false;
-        };
-        // One that is ready is a node like any other: it goes as empty, within the budgets, or is used.
-        let is_coming = !claim.meta.is_deleting() && !claim.status.conditions.is_true(kind::INITIALIZED);
-        if !is_coming || commands.iter().any(|command| command.id == replaces.id) {
-            return false;
-        }
-        let stays = |candidate: &Arc<NodeClaim>| {
-            let is_of = |record: Record| record.id == replaces.id;
-            let record = candidate.meta.annotation(annotation::COMMAND).map(str::parse::<Record>);
-            !candidate.meta.is_deleting() && !record.and_then(Result::ok).is_some_and(is_of)
-        };
-        let alive = snapshot.claims().filter(|known| replaces.candidates.contains(&known.meta.uid));
-        let mut alive = alive.peekable();
-        alive.peek().is_some() && alive.all(stays) && hosts_nothing(claim, snapshot)
-    };
-    snapshot.claims().filter(is_orphan).map(AsRef::as_ref).collect()
-}
-
 /// When pods may be sent to its node, if it is initialised.
 fn ready_at(claim: &NodeClaim) -> Option<Timestamp> {
     let initialized = claim.status.conditions.get(kind::INITIALIZED)?;
     (initialized.status == ConditionStatus::True).then(|| later(initialized.since, PROVES_ITSELF))
-}
-
-/// Its node is there, and not ready for pods yet.
-pub fn is_joining(claim: &NodeClaim) -> bool {
-    let conditions = &claim.status.conditions;
-    conditions.is_true(kind::REGISTERED) && !conditions.is_true(kind::INITIALIZED)
-}
-
-fn hosts_nothing(claim: &NodeClaim, snapshot: &ClusterSnapshot) -> bool {
-    !snapshot.nodes_of(claim).flat_map(|node| snapshot.pods_on(node.name())).any(|pod| pod.is_reschedulable())
 }
 
 impl Replacement {
@@ -544,73 +473,6 @@ impl Advance {
         let target = Target::from(&claim.meta);
         self.effects.push(Effect::DeleteClaim(target.clone()));
         self.notes.push(Note::GivenUp { claim: target, cause });
-    }
-}
-
-impl Decision {
-    pub const ALL: [Self; 5] = [
-        Self::Delete,
-        Self::Replace,
-        Self::TerminateFirst(TerminateFirst::NoReservedCapacity),
-        Self::TerminateFirst(TerminateFirst::StaticAtLimit),
-        Self::Reboot,
-    ];
-
-    pub fn of(action: &kerf_disruption::Action) -> Self {
-        use kerf_disruption::Action;
-        match action {
-            Action::Delete => Self::Delete,
-            Action::Replace(_) => Self::Replace,
-            Action::TerminateFirst(why) => Self::TerminateFirst(*why),
-            Action::Reboot { .. } => Self::Reboot,
-        }
-    }
-
-    /// In records, where the reason of a terminate-first stands with it.
-    fn label(self) -> &'static str {
-        match self {
-            Self::Delete => "delete",
-            Self::Replace => "replace",
-            Self::TerminateFirst(TerminateFirst::NoReservedCapacity) => "terminate-first/no-reserved-capacity",
-            Self::TerminateFirst(TerminateFirst::StaticAtLimit) => "terminate-first/static-at-limit",
-            Self::Reboot => "reboot",
-        }
-    }
-
-    /// The metric label `decision`.
-    pub fn metric(self) -> &'static str {
-        match self {
-            Self::Delete => "delete",
-            Self::Replace => "replace",
-            Self::TerminateFirst(_) => "terminate-first",
-            Self::Reboot => "reboot",
-        }
-    }
-}
-
-impl Failure {
-    pub const fn label(&self) -> &'static str {
-        match self {
-            Self::ReplacementGone { .. } => "replacement_gone",
-            Self::ReplacementRefused { .. } => "replacement_refused",
-            Self::NotReadyInTime { .. } => "not_ready_in_time",
-            Self::NotMarkedInTime => "not_marked_in_time",
-            Self::Interrupted => "interrupted",
-            Self::Overtaken { .. } => "overtaken",
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ReplacementGone { name } => write!(f, "its replacement {name} is gone"),
-            Self::ReplacementRefused { name, message } => write!(f, "its replacement {name} was refused: {message}"),
-            Self::NotReadyInTime { names } => write!(f, "not ready in time: {}", names.join(", ")),
-            Self::NotMarkedInTime => f.write_str("it could not be marked in time"),
-            Self::Interrupted => f.write_str("the decision was lost before it had come far enough to be taken up"),
-            Self::Overtaken { claim, why } => write!(f, "it was decided a while ago, and by now {claim} {why}"),
-        }
     }
 }
 
