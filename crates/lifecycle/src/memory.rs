@@ -363,10 +363,11 @@ impl Memory {
 
     fn record(&mut self, claim: &Target, outcome: Outcome, snapshot: &ClusterSnapshot) {
         let Some(pool) = health::pool_of(claim, snapshot) else { return };
-        let known = self.health(&pool.meta).cloned();
-        let mut health = known.unwrap_or_else(|| Health::resumed(pool));
+        let health = self.health.entry(pool.meta.name.name.clone()).or_insert_with(|| Health::resumed(pool));
+        if health.pool_uid != pool.meta.uid {
+            *health = Health::resumed(pool);
+        }
         health.record(&claim.uid, outcome, snapshot);
-        self.health.insert(pool.meta.name.name.clone(), health);
     }
 }
 
