@@ -35,6 +35,7 @@ impl Disruption {
         self.is_changed |= is_relevant(change, before);
         if let Change::NodeClaim(name, after) = change {
             self.are_commands_touched |= self.commands.iter().any(|command| command.concerns(&name.name));
+            self.are_commands_touched |= self.reboots.concern(&name.name);
             if after.is_none() {
                 self.forget_claim(name);
             }
@@ -153,6 +154,29 @@ mod tests {
     use std::sync::Arc;
 
     use jiff::SignedDuration;
+    use kerf_disruption::Reason;
+    use kerf_lifecycle::{Mark, Order};
+    use kerf_model::cluster::condition_kind;
+    use kerf_testkit::condition;
+
+    /// The order stood for a minute, unless something else had disruption look before: the claim of a node that was back
+    /// within it showed no reboot any more, and it was booted again.
+    #[test]
+    fn a_node_that_was_back_within_a_minute_was_booted_twice() {
+        let mut disruption = Disruption::default();
+        let mut claim = kerf_testkit::claim("a");
+        let order = Order::Reboot { condition: Arc::from("GPU"), condition_reason: Arc::from("Xid79"), grace: None };
+        let mark = Mark { claim_uid: claim.meta.uid.clone(), reason: Reason::Unhealthy, order };
+        disruption.reboots.ask(claim.meta.name.name.clone(), mark, Timestamp::UNIX_EPOCH);
+        claim.status.conditions.0.push(condition(condition_kind::REBOOTING, Timestamp::UNIX_EPOCH));
+        let change = Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim)));
+        let mut snapshot = ClusterSnapshot::default();
+        disruption.hear(&Input::Change(change.clone()), &snapshot, Timestamp::UNIX_EPOCH);
+        assert!(disruption.is_touched(), "the order is given, and need not stand any more");
+        snapshot.apply(change);
+        disruption.reboots.refresh(&snapshot, Timestamp::UNIX_EPOCH);
+        assert_eq!(disruption.reboots.next_due(), None);
+    }
 
     /// A label that announces an interruption is read every five seconds, and each time a whole round was made.
     #[test]

@@ -30,6 +30,11 @@ impl Reboots {
         });
     }
 
+    /// Whether something about the claim matters to one.
+    pub fn concern(&self, claim: &str) -> bool {
+        self.0.contains_key(claim)
+    }
+
     /// When the first one counts as lost.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.0.values().map(|(_, asked)| later(*asked, SEEN_WITHIN)).min()
