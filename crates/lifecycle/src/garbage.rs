@@ -18,8 +18,7 @@ use crate::view::View;
 pub fn next(view: View<'_>) -> Steps {
     let listing = view.memory.listing();
     let list = || Steps::asking(Effect::ListInstances, later(view.now, ANSWER_WITHIN));
-    let unanswered = listing.asked.filter(|asked| listing.heard.is_none_or(|heard| heard < *asked));
-    let due = match (unanswered, listing.heard) {
+    let due = match (listing.unanswered(), listing.heard) {
         (Some(asked), _) => later(asked, ANSWER_WITHIN),
         (None, Some(heard)) => later(heard, view.settings.collect_every),
         (None, None) => return list(),
@@ -48,7 +47,7 @@ pub fn collect(instances: &[Instance], view: View<'_>) -> Steps {
 fn nodes_without_instance<'a>(instances: &[Instance], view: View<'a>) -> impl Iterator<Item = &'a Node> {
     let alive: BTreeSet<_> =
         instances.iter().filter(|it| !it.is_terminating).map(|it| it.provider_id.clone()).collect();
-    let asked = view.memory.listing().asked;
+    let asked = view.memory.listing().shows();
     view.snapshot.nodes().map(AsRef::as_ref).filter(move |node| {
         let is_ours = node.meta.labels.contains_key(label::NODEPOOL);
         is_ours
@@ -65,7 +64,7 @@ fn claims_without_instance<'a>(instances: &[Instance], view: View<'a>) -> impl I
     let alive: BTreeSet<_> =
         instances.iter().filter(|it| !it.is_terminating).map(|it| it.provider_id.clone()).collect();
     // What was launched after the question cannot be in the answer.
-    let asked = view.memory.listing().asked;
+    let asked = view.memory.listing().shows();
     let is_settled = move |claim: &NodeClaim| {
         let launched =
             claim.status.conditions.get(kind::LAUNCHED).map_or(claim.meta.created, |launched| launched.since);

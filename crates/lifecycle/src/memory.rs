@@ -177,7 +177,7 @@ impl Memory {
                 Effect::CheckDrift { claim } => self.claim_mut(claim).drift.asked = Some(now),
                 Effect::RunHooks { claim } => self.claim_mut(claim).hooks.asked = Some(now),
                 Effect::UpdateInstance { claim } => self.claim_mut(claim).in_place.asked = Some(now),
-                Effect::ListInstances => self.listing.asked = Some(now),
+                Effect::ListInstances => self.listing.ask(now),
                 Effect::PatchPool(pool, patch) if patch.class_observed_generation.is_some() => {
                     self.health.insert(pool.name.name.clone(), Health::reset(pool.uid.clone()));
                 }

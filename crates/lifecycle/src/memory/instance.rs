@@ -88,7 +88,9 @@ pub(crate) struct InPlaceCall {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listing {
-    pub asked: Option<Timestamp>,
+    asked: Option<Timestamp>,
+    /// The first question since the last answer: a provider that is slow answers that one, however often it is asked.
+    first_asked: Option<Timestamp>,
     pub heard: Option<Timestamp>,
 }
 
@@ -180,6 +182,25 @@ impl DriftCheck {
         if let Some((at, _)) = &mut self.answer {
             *at = Timestamp::MIN;
         }
+    }
+}
+
+impl Listing {
+    pub fn ask(&mut self, now: Timestamp) {
+        if self.unanswered().is_none() {
+            self.first_asked = Some(now);
+        }
+        self.asked = Some(now);
+    }
+
+    /// The question that is not answered yet.
+    pub fn unanswered(&self) -> Option<Timestamp> {
+        self.asked.filter(|asked| self.heard.is_none_or(|heard| heard < *asked))
+    }
+
+    /// What the last answer shows was so at this time or later.
+    pub fn shows(&self) -> Option<Timestamp> {
+        self.first_asked
     }
 }
 

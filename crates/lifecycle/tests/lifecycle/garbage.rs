@@ -56,6 +56,19 @@ fn what_was_launched_after_the_question_is_not_missing_in_the_answer() {
     check(&world.apply("now 12:00:02").collect(""), "");
 }
 
+/// The provider took more than a minute, was asked again, and then answered the first question.
+#[test]
+fn a_late_answer_was_taken_for_one_to_the_second_question_and_young_nodes_were_deleted() {
+    let mut world =
+        World::new("claim a id=i-1 created=11:59 registered cond.Launched=True@12:00:30\nnode n id=i-1 not-ready");
+    world.garbage();
+    assert!(world.apply("now 12:01").garbage().starts_with("list instances"));
+    check(&world.apply("now 12:01:02").collect(""), "");
+    check(&world.apply("now 12:01:03").collect(""), "");
+    assert!(world.apply("now 12:03:03").garbage().starts_with("list instances"));
+    check(&world.apply("now 12:03:04").collect(""), "delete claim a\nnote a garbage_collected");
+}
+
 #[test]
 fn instances_are_listed_every_two_minutes_and_a_lost_answer_is_asked_for_again() {
     let mut world = World::new("");
