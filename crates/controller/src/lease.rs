@@ -12,7 +12,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::brain::clock;
@@ -44,12 +44,14 @@ pub struct Candidate {
 pub struct Held {
     candidate: Candidate,
     version: String,
+    /// When it was last asked for with success. Others count from the write, which may be long before its answer.
+    renewed: Instant,
 }
 
 /// Whose turn it is.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
-    Ours { version: String },
+    Ours { version: String, asked: Instant },
     Others,
     Unanswered,
 }
@@ -74,9 +76,9 @@ impl Candidate {
             let is_answered = answer.as_ref().is_ok_and(|answer| *answer != Turn::Unanswered);
             self.health.reaches_lease.store(is_answered, Ordering::Release);
             match answer {
-                Ok(Turn::Ours { version }) => {
+                Ok(Turn::Ours { version, asked }) => {
                     info!(lease = self.options.name, "this replica leads");
-                    return Held { candidate: self, version };
+                    return Held { candidate: self, version, renewed: asked };
                 }
                 Ok(Turn::Others) if !is_told => {
                     is_told = true;
@@ -109,7 +111,8 @@ impl Candidate {
                 "spec": self.spec(now, Some(now), 0),
             });
             let lease: Lease = serde_json::from_value(lease).map_err(kube::Error::SerdeError)?;
-            return won(self.api.create(&PostParams::default(), &lease).await);
+            let asked = Instant::now();
+            return won(self.api.create(&PostParams::default(), &lease).await, asked);
         };
         let version = lease.metadata.resource_version.unwrap_or_default();
         let spec = lease.spec.unwrap_or_default();
@@ -120,7 +123,8 @@ impl Candidate {
         }
         let transitions = spec.lease_transitions.unwrap_or_default() + 1;
         let body = json!({"metadata": {"resourceVersion": version}, "spec": self.spec(now, Some(now), transitions)});
-        won(self.patch(body).await)
+        let asked = Instant::now();
+        won(self.patch(body).await, asked)
     }
 
     fn is_over(&mut self, version: &str, secs: Option<i32>) -> bool {
@@ -155,24 +159,22 @@ impl Candidate {
 impl Held {
     /// Renews until that fails for too long, or another holds it.
     pub async fn keep(&mut self) -> Lost {
-        let mut renewed = Instant::now();
+        let mut asked = self.renewed;
         loop {
-            sleep(TRY_EVERY).await;
-            let left = RENEW_WITHIN.saturating_sub(renewed.elapsed());
+            sleep_until(asked + TRY_EVERY).await;
+            asked = Instant::now();
+            let left = RENEW_WITHIN.saturating_sub(self.renewed.elapsed());
             let answer = timeout(left, self.renew()).await;
             self.candidate.health.reaches_lease.store(matches!(answer, Ok(Ok(()))), Ordering::Release);
             let cause = match answer {
-                Ok(Ok(())) => {
-                    renewed = Instant::now();
-                    continue;
-                }
+                Ok(Ok(())) => continue,
                 Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => {
                     return self.lost("somebody else has changed it");
                 }
                 Ok(Err(error)) => chain(&error),
                 Err(_) => "the server does not answer".to_owned(),
             };
-            if renewed.elapsed() >= RENEW_WITHIN {
+            if self.renewed.elapsed() >= RENEW_WITHIN {
                 return self.lost(&cause);
             }
             warn!(lease = self.candidate.options.name, cause, "the lease was not renewed; trying again");
@@ -180,13 +182,7 @@ impl Held {
     }
 
     async fn renew(&mut self) -> kube::Result<()> {
-        let spec = self.candidate.spec(clock(), None, 0);
-        let body = json!({"metadata": {"resourceVersion": self.version}, "spec": spec});
-        match self.candidate.patch(body).await {
-            Ok(lease) => {
-                self.version = lease.metadata.resource_version.unwrap_or_default();
-                Ok(())
-            }
+        match self.write().await {
             // Our own write may have arrived although its answer did not, or somebody has put a label on it.
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 let lease = self.candidate.api.get(&self.candidate.options.name).await?;
@@ -195,10 +191,20 @@ impl Held {
                     return Err(kube::Error::Api(status));
                 }
                 self.version = lease.metadata.resource_version.unwrap_or_default();
-                Ok(())
+                self.write().await
             }
-            Err(error) => Err(error),
+            other => other,
         }
+    }
+
+    async fn write(&mut self) -> kube::Result<()> {
+        let asked = Instant::now();
+        let spec = self.candidate.spec(clock(), None, 0);
+        let body = json!({"metadata": {"resourceVersion": self.version}, "spec": spec});
+        let lease = self.candidate.patch(body).await?;
+        self.version = lease.metadata.resource_version.unwrap_or_default();
+        self.renewed = asked;
+        Ok(())
     }
 
     /// Lets the next one start at once. Nothing may be written any more.
@@ -220,9 +226,9 @@ impl Held {
 }
 
 /// A conflict says that somebody else was faster.
-fn won(answer: kube::Result<Lease>) -> kube::Result<Turn> {
+fn won(answer: kube::Result<Lease>, asked: Instant) -> kube::Result<Turn> {
     match answer {
-        Ok(lease) => Ok(Turn::Ours { version: lease.metadata.resource_version.unwrap_or_default() }),
+        Ok(lease) => Ok(Turn::Ours { version: lease.metadata.resource_version.unwrap_or_default(), asked }),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(Turn::Others),
         Err(error) => Err(error),
     }
@@ -230,4 +236,65 @@ fn won(answer: kube::Result<Lease>) -> kube::Result<Turn> {
 
 fn micro_time(time: Timestamp) -> String {
     format!("{time:.6}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    /// A server with our lease; when it was last written.
+    fn server(conflicts: usize) -> (Client, Arc<Mutex<(usize, Vec<Instant>)>>) {
+        let state = Arc::new(Mutex::new((conflicts, Vec::new())));
+        let answer = {
+            let state = Arc::clone(&state);
+            move |request: Request<Body>| {
+                let (conflicts, written) = &mut *state.lock().unwrap();
+                let is_write = *request.method() == Method::PATCH;
+                let is_refused = is_write && *conflicts > 0;
+                let (code, body) = if is_refused {
+                    *conflicts -= 1;
+                    (409, json!({"kind": "Status", "status": "Failure", "code": 409}))
+                } else {
+                    written.extend(is_write.then(Instant::now));
+                    let version = written.len().to_string();
+                    (200, json!({"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": "we"}}))
+                };
+                let body = Body::from(body.to_string().into_bytes());
+                std::future::ready(Response::builder().status(code).body(body).map_err(Box::new))
+            }
+        };
+        (Client::new(tower::service_fn(answer), "default"), state)
+    }
+
+    fn candidate(client: Client) -> Candidate {
+        let options = LeaseOptions { namespace: "a".to_owned(), name: "kerf".to_owned(), identity: "we".to_owned() };
+        Candidate::new(client, options, Arc::default())
+    }
+
+    /// The server wrote, and took eight seconds to say so: the holder went on for ten seconds from then, and another
+    /// replica could begin fifteen seconds after the write.
+    #[tokio::test]
+    async fn a_lease_was_held_for_longer_than_others_waited_for_it() {
+        let (client, state) = server(0);
+        let mut held = candidate(client).acquire().await;
+        let last_write = || *state.lock().unwrap().1.last().unwrap();
+        assert!(held.renewed <= last_write());
+        held.renew().await.unwrap();
+        assert!(held.renewed <= last_write());
+    }
+
+    /// Others count from the last write, whoever's it was.
+    #[tokio::test]
+    async fn a_lease_that_somebody_else_had_written_to_counted_as_renewed() {
+        let (client, state) = server(0);
+        let mut held = candidate(client).acquire().await;
+        state.lock().unwrap().0 = 1;
+        held.renew().await.unwrap();
+        assert_eq!(state.lock().unwrap().1.len(), 2, "it was written again");
+    }
 }
