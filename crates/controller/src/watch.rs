@@ -187,6 +187,8 @@ impl Watch {
                 Ok(())
             }
             Event::InitApply(object) => {
+                // Known even if the list is cut off: should the next one not have it, it is gone.
+                self.known.insert(name(object.meta()));
                 self.listed.insert(name(object.meta()));
                 self.seen(&object).await
             }
@@ -317,11 +319,13 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Answer {
         Windows(&'static [&'static str]),
+        /// A page of a list that goes on.
+        Page(&'static [&'static str]),
         /// A watch that the server has closed, and what it said before.
         Watched(Value),
         Code(u16),
     }
-    use Answer::{Code, Watched, Windows};
+    use Answer::{Code, Page, Watched, Windows};
 
     fn respond(answer: Answer) -> Response<Body> {
         let window = |name: &&str| {
@@ -333,12 +337,12 @@ mod tests {
             })
         };
         let (code, body) = match answer {
-            Windows(names) => {
+            Windows(names) | Page(names) => {
                 let items: Vec<Value> = names.iter().map(window).collect();
                 let (api, kind) = ("karpenter.sh/v1alpha1", "MaintenanceWindowList");
-                let list =
-                    json!({"apiVersion": api, "kind": kind, "metadata": {"resourceVersion": "1"}, "items": items});
-                (200, list)
+                let more = matches!(answer, Page(_)).then_some("more");
+                let metadata = json!({"resourceVersion": "1", "continue": more});
+                (200, json!({"apiVersion": api, "kind": kind, "metadata": metadata, "items": items}))
             }
             Watched(event) => (200, event),
             Code(code) => {
@@ -417,6 +421,13 @@ mod tests {
         assert_eq!(heard([Windows(&["freeze"]), Code(404), Code(404)]).await, expected);
         let broken = json!({"type": "ERROR", "object": {"kind": "Status", "code": 500, "status": "Failure"}});
         assert_eq!(heard([Windows(&["freeze"]), Watched(broken), Code(404)]).await, expected);
+    }
+
+    /// It had come and gone while a long list was cut off between two pages, and counted until the next start.
+    #[tokio::test]
+    async fn what_only_a_list_that_was_cut_off_had_shown_stayed_for_ever() {
+        let told = heard([Page(&["gone"]), Code(503), Windows(&["freeze"])]).await;
+        assert_eq!(told, ["gone seen", "outdated", "freeze seen", "gone gone", "current", "synced"]);
     }
 
     #[tokio::test]
