@@ -59,6 +59,9 @@ struct ClaimMemory {
 /// More names of claims than a static pool uses up in years.
 const MANY_NAMES: usize = 10_000;
 
+/// More than come between two claims that go. Then those of instances without a claim are forgotten: they may be of others.
+const MANY_INTERRUPTIONS: usize = 1_000;
+
 /// How long an answer may take before the question counts as lost.
 pub(crate) const ANSWER_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
@@ -137,6 +140,10 @@ impl Memory {
             }
             Input::Change(change) => self.see(change, before, now),
             Input::Interrupted(interruption) => {
+                let is_new = !self.interruptions.contains_key(&interruption.provider_id);
+                if is_new && self.interruptions.len() >= MANY_INTERRUPTIONS {
+                    self.interruptions.retain(|id, _| before.claims_with_id(id).next().is_some());
+                }
                 let known = self.interruptions.entry(interruption.provider_id.clone()).or_insert(interruption.cause);
                 // A recommendation after the order changes nothing.
                 if interruption.cause != InterruptionCause::RebalanceRecommended {
@@ -289,7 +296,10 @@ impl Memory {
     fn see(&mut self, change: &Change, before: &ClusterSnapshot, now: Timestamp) {
         match change {
             Change::Pod(name, pod) => {
-                if let Some(node) = node_of_event(before.pod(name), pod.as_ref()) {
+                // What was left of its pods may go after the node.
+                if let Some(node) = node_of_event(before.pod(name), pod.as_ref())
+                    && before.node(&node).is_some()
+                {
                     self.pod_events.insert(node, now);
                 }
                 if pod.as_ref().is_none_or(|pod| self.pods.get(name).is_some_and(|known| known.uid != pod.meta.uid)) {
@@ -407,4 +417,46 @@ fn node_of_event(old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) -> Option<Arc<s
     let ended = !old.is_terminal() && new.is_terminal();
     let going = !old.meta.is_deleting() && new.meta.is_deleting();
     new.node_name.clone().filter(|_| bound || ended || going)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use kerf_model::cloud::Interruption;
+    use kerf_model::cluster::Node;
+
+    /// A provider that reads it from a queue tells of every instance of the account.
+    #[test]
+    fn what_was_announced_of_instances_without_a_claim_was_remembered_for_good() {
+        let mut claim = kerf_testkit::claim("a");
+        claim.status.provider_id = Some(Arc::from("i-a"));
+        let mut snapshot = ClusterSnapshot::default();
+        snapshot.apply(Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim.clone()))));
+        let mut memory = Memory::default();
+        let mut announce = |id: &str| {
+            let (cause, notice) = (InterruptionCause::SpotReclaimed, SignedDuration::from_mins(2));
+            let input = Input::Interrupted(Interruption { provider_id: Arc::from(id), cause, notice });
+            memory.hear(&input, &snapshot, Timestamp::UNIX_EPOCH);
+        };
+        announce("i-a");
+        (0..10 * MANY_INTERRUPTIONS).for_each(|other| announce(&other.to_string()));
+        assert!(memory.interruptions.len() <= MANY_INTERRUPTIONS, "{}", memory.interruptions.len());
+        assert!(memory.interruption(&claim).is_some(), "ours are not forgotten");
+    }
+
+    /// Some of its pods are taken away only when the node is gone.
+    #[test]
+    fn pods_that_went_after_their_node_left_its_name_behind_for_good() {
+        let pod = Arc::new(Pod { node_name: Some(Arc::from("n")), ..kerf_testkit::pod("w") });
+        let node = Arc::new(kerf_testkit::node("n"));
+        let left_behind = |node: Option<Arc<Node>>| {
+            let (mut memory, mut snapshot) = (Memory::default(), ClusterSnapshot::default());
+            snapshot.apply(Change::Pod(pod.meta.name.clone(), Some(Arc::clone(&pod))));
+            snapshot.apply(Change::Node(ObjectName::of_cluster("n"), node));
+            memory.hear(&Input::Change(Change::Pod(pod.meta.name.clone(), None)), &snapshot, Timestamp::UNIX_EPOCH);
+            memory.pod_events.len()
+        };
+        assert_eq!((left_behind(None), left_behind(Some(node))), (0, 1));
+    }
 }
