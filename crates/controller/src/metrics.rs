@@ -35,6 +35,9 @@ use catalogue as metric;
 pub(crate) use registry::{Page, Registry};
 pub use state::{Seen, Waiting};
 
+/// More instances than are announced at once. Then those that still are count once more.
+const MANY_ANNOUNCED: usize = 10_000;
+
 /// The engine may be in the middle of a long round: then the last look is shown again.
 const LOOK_WITHIN: Duration = Duration::from_secs(2);
 
@@ -59,8 +62,10 @@ pub struct Metrics {
 #[derive(Debug, Default)]
 struct Values {
     registry: Registry,
-    /// Notes are repeated as long as their effects are; each counts once per claim.
+    /// By claim uid. Notes are repeated as long as their effects are; each counts once per claim.
     counted: BTreeSet<(Arc<str>, &'static str)>,
+    /// By provider id. Announcements are repeated too, also of instances that have no claim.
+    announced: BTreeSet<(Arc<str>, &'static str)>,
 }
 
 /// Who can show the cluster, and what was shown last.
@@ -135,6 +140,8 @@ impl Metrics {
 
     pub(crate) fn ask_nobody(&self) {
         *self.engine() = Engine::default();
+        // Nobody will say when these claims are gone.
+        self.values().counted.clear();
         self.set(&metric::STATE_SYNCED, &[], 0.0);
     }
 
@@ -167,7 +174,9 @@ impl Metrics {
             self.observe(&metric::CLAIM_TERMINATION, &[pool], took);
             self.observe(&metric::CLAIM_TERMINATED, &[], took);
         }
-        self.values().counted.retain(|(uid, _)| *uid != claim.meta.uid);
+        let mut values = self.values();
+        values.counted.retain(|(uid, _)| *uid != claim.meta.uid);
+        values.announced.retain(|(id, _)| Some(id) != claim.status.provider_id.as_ref());
     }
 
     pub(crate) fn instance_gone(&self, claim: &NodeClaim, now: Timestamp) {
@@ -343,9 +352,13 @@ impl Metrics {
 
     /// What the cloud announced.
     pub(crate) fn interruption_received(&self, interruption: &Interruption) {
-        let key: Arc<str> = Arc::from(format!("interrupted {}", interruption.provider_id));
-        if self.is_first(&key, interruption.cause.label()) {
-            self.add(&metric::INTERRUPTIONS, &[interruption.cause.label()]);
+        let cause = interruption.cause.label();
+        let mut values = self.values();
+        if values.announced.len() >= MANY_ANNOUNCED {
+            values.announced.clear();
+        }
+        if values.announced.insert((Arc::clone(&interruption.provider_id), cause)) {
+            values.registry.add(&metric::INTERRUPTIONS, &[cause], 1.0);
         }
     }
 

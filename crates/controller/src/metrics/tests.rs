@@ -409,6 +409,22 @@ async fn what_the_cloud_announces_counts_once_for_each_instance_and_cause() {
     );
 }
 
+/// Every instance that had ever been announced was remembered for good.
+#[test]
+fn announcements_of_instances_that_are_gone_are_forgotten() {
+    let metrics = metrics();
+    let hear = |id: &str| {
+        let (cause, notice) = (InterruptionCause::SpotReclaimed, SignedDuration::from_mins(2));
+        metrics.interruption_received(&Interruption { provider_id: Arc::from(id), cause, notice });
+    };
+    let snapshot = cluster(&[claim("a", json!({}))]);
+    hear("i-a");
+    metrics.claim_gone(snapshot.claim("a").unwrap(), at(0));
+    assert!(metrics.values().announced.is_empty());
+    (0..2 * MANY_ANNOUNCED).for_each(|instance| hear(&instance.to_string()));
+    assert!(metrics.values().announced.len() <= MANY_ANNOUNCED);
+}
+
 #[tokio::test]
 async fn an_expiration_that_a_window_postpones_counts_once() {
     let metrics = metrics();
