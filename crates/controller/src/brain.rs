@@ -75,7 +75,7 @@ pub enum Work {
 }
 
 /// What a provider is asked about a claim.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     Launch,
     Drift,

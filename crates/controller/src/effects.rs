@@ -85,13 +85,14 @@ impl Lanes {
         if matches!(work, Work::Tend { .. } | Work::Catalogue(_)) {
             waiting.retain(|other| matches!(other, Work::Avoid(_)));
         }
-        // The engine asks again for what it does not see done. A server that is slow is not asked twice for the same.
-        if let (Work::Effect(asked), Some(Work::Effect(last))) = (&work, waiting.back())
-            && asked == last
-        {
+        // The engine asks again for what it does not see done. Who is slow is not asked twice for the same.
+        if waiting.iter().any(|other| is_asked_again(other, &work)) {
             return;
         }
-        waiting.push_back(work);
+        match waiting.iter_mut().find(|other| is_overtaken(other, &work)) {
+            Some(older) => *older = work,
+            None => waiting.push_back(work),
+        }
     }
 
     /// How many lanes have something to do.
@@ -128,6 +129,21 @@ impl Lanes {
 impl Lane {
     fn is_events(&self) -> bool {
         matches!(self, Self::Event(_))
+    }
+}
+
+/// Whether what waits is just what is asked for.
+fn is_asked_again(waiting: &Work, asked: &Work) -> bool {
+    matches!((waiting, asked), (Work::Effect(waiting), Work::Effect(asked)) if waiting == asked)
+}
+
+/// Whether what waits is no use beside what is asked for now. Of several patches that insist on a version only the first
+/// can succeed, and the last knows best; so does a question with the latest look at its claim.
+fn is_overtaken(waiting: &Work, asked: &Work) -> bool {
+    match (waiting, asked) {
+        (Work::Effect(waiting), Work::Effect(asked)) => waiting.insists_on().is_some() && asked.insists_on().is_some(),
+        (Work::Ask { question: waiting, .. }, Work::Ask { question: asked, .. }) => waiting == asked,
+        (Work::Effect(_) | Work::Ask { .. } | Work::Tend { .. } | Work::Catalogue(_) | Work::Avoid(_), _) => false,
     }
 }
 
@@ -377,7 +393,7 @@ mod tests {
     use jiff::SignedDuration;
     use kerf_cloud::Catalogue;
     use kerf_cloud_kwok::KwokProvider;
-    use kerf_model::effect::{EventKind, EventSeverity, EventTarget, Target};
+    use kerf_model::effect::{ClaimPatch, EventKind, EventSeverity, EventTarget, MetaPatch, Target};
     use kube::client::Body;
     use serde_json::{Value, json};
 
@@ -468,6 +484,35 @@ mod tests {
         let (lane, _) = lanes.next().unwrap();
         (0..1_000).for_each(|_| lanes.push(evict("a")));
         assert_eq!(lanes.waiting[&lane].len(), 1, "one is under way, and may have been lost; one more is enough");
+    }
+
+    /// On a server that took half a minute for each request a further patch came up every ten seconds, with another second
+    /// of its time; and a provider that hung was asked again every minute.
+    #[test]
+    fn patches_and_questions_that_waited_piled_up() {
+        let target = || Target { name: ObjectName::of_cluster("a"), uid: Arc::from("1") };
+        let patch = |version: Option<&str>, label: &str, value: usize| {
+            let labels = [(Arc::from(label), Some(Arc::from(value.to_string())))].into();
+            let meta = MetaPatch { resource_version: version.map(Arc::from), labels, ..MetaPatch::default() };
+            Work::Effect(Effect::PatchClaim(target(), Box::new(ClaimPatch { meta, ..ClaimPatch::default() })))
+        };
+        let ask = |question: Question| {
+            let claim = Arc::new(kerf_testkit::claim("a"));
+            Work::Ask { question, target: target(), claim, class: None }
+        };
+        let mut lanes = Lanes::default();
+        for look in 0..1_000 {
+            lanes.push(patch(Some("7"), "look", look));
+            lanes.push(Work::Effect(Effect::DeleteClaim(target())));
+            lanes.push(patch(None, "whatever the version", 0));
+            lanes.push(ask(Question::Drift));
+            lanes.push(ask(Question::Update));
+        }
+        let of_claim = &lanes.waiting[&Lane::Claim(target().name)];
+        assert_eq!(of_claim.len(), 3, "in the order in which they came up");
+        let Work::Effect(Effect::PatchClaim(_, last)) = &of_claim[0] else { panic!("{of_claim:?}") };
+        assert_eq!(last.meta.labels["look"].as_deref(), Some("999"));
+        assert_eq!(lanes.waiting[&Lane::Instance(target().name)].len(), 2);
     }
 
     /// Two catalogues in a row while the first was under way: the provider never heard what not to launch from.
