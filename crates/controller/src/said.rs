@@ -16,7 +16,14 @@ const KEPT: SignedDuration = SignedDuration::from_hours(1);
 const MANY: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub struct Said(Mutex<BTreeMap<Key, Sent>>);
+pub struct Said(Mutex<Events>);
+
+#[derive(Debug, Default)]
+struct Events {
+    sent: BTreeMap<Key, Sent>,
+    /// How many there may be before those that are over are forgotten.
+    most: usize,
+}
 
 /// The object's uid, the reason, and what else tells events apart.
 type Key = (Arc<str>, &'static str, String);
@@ -35,7 +42,7 @@ impl Said {
     pub fn say(&self, event: &Event, now: Timestamp) -> Option<ApiWrite> {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = key(event);
-        if let Some(sent) = said.get_mut(&key) {
+        if let Some(sent) = said.sent.get_mut(&key) {
             let age = now.duration_since(sent.at);
             if age < sent.interval {
                 return None;
@@ -46,18 +53,27 @@ impl Said {
                 return Some(event_repeated(&sent.name, sent.count, now));
             }
         }
-        if said.len() >= MANY {
-            said.retain(|_, sent| now.duration_since(sent.at) < sent.interval);
-        }
+        said.make_room(now);
         let write = api_writes(&Effect::Publish(Box::new(event.clone())), now)?.pop()?;
         let name = write.name.clone();
-        said.insert(key, Sent { name, message: event.message.clone(), count: 1, at: now, interval: event.interval });
+        said.sent
+            .insert(key, Sent { name, message: event.message.clone(), count: 1, at: now, interval: event.interval });
         Some(write)
     }
 
     /// The event that was to be counted up has gone: what is said next is new.
     pub fn forget(&self, event: &Event) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(event));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).sent.remove(&key(event));
+    }
+}
+
+impl Events {
+    /// Not with every event: where there are many, most of them hold.
+    fn make_room(&mut self, now: Timestamp) {
+        if self.sent.len() >= self.most.max(MANY) {
+            self.sent.retain(|_, sent| now.duration_since(sent.at) < sent.interval);
+            self.most = self.sent.len() * 2;
+        }
     }
 }
 
