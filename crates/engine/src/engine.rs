@@ -97,12 +97,11 @@ pub struct Output {
 impl Engine {
     pub fn new(settings: Settings) -> Self {
         Self {
-            settings,
             snapshot: ClusterSnapshot::default(),
             memory: Memory::default(),
             agenda: Agenda::default(),
             outstanding: Outstanding::default(),
-            batch: Batch::default(),
+            batch: Batch::new(settings.batch_idle, settings.batch_max),
             retry: None,
             waits_since: None,
             types: BTreeMap::new(),
@@ -120,6 +119,7 @@ impl Engine {
             room: PoolRoom::default(),
             pod_costs: PodCosts::default(),
             sold_out: SoldOut::default(),
+            settings,
         }
     }
 
@@ -160,9 +160,17 @@ impl Engine {
 
     /// One look at the cluster. `now` never goes back.
     pub fn handle(&mut self, inputs: impl IntoIterator<Item = Input>, now: Timestamp) -> Output {
-        for input in inputs {
-            self.hear(input, now);
-        }
+        self.hear(inputs, now);
+        self.look(now)
+    }
+
+    /// Takes in what was heard, and decides nothing: what is known may be past.
+    pub fn hear(&mut self, inputs: impl IntoIterator<Item = Input>, now: Timestamp) {
+        inputs.into_iter().for_each(|input| self.take_in(input, now));
+    }
+
+    /// Decides from all that was heard.
+    pub fn look(&mut self, now: Timestamp) -> Output {
         self.pod_keys = PodKeys::default();
         self.room.renew();
         let mut output = Output::default();
@@ -203,7 +211,7 @@ impl Engine {
         output
     }
 
-    fn hear(&mut self, input: Input, now: Timestamp) {
+    fn take_in(&mut self, input: Input, now: Timestamp) {
         self.memory.hear(&input, &self.snapshot, now);
         self.agenda.hear(&input, &self.snapshot);
         self.disruption.hear(&input, &self.snapshot, now);
@@ -443,7 +451,7 @@ impl Engine {
 
     /// When the next round may be due.
     fn next_round(&self, now: Timestamp) -> Option<Timestamp> {
-        let wanted = self.batch.look_at(self.retry, self.settings.batch_idle, self.settings.batch_max)?;
+        let wanted = self.batch.look_at(self.retry)?;
         // Each claim is waited for, and not all of them: while nodes are replaced there is always one that is coming.
         let since = self.waits_since.unwrap_or(wanted);
         let launches = provisioning::hold(&self.snapshot, now).map(|at| at.min(later(since, MOST_FOR_LAUNCHES)));
@@ -453,7 +461,7 @@ impl Engine {
     }
 
     fn provision(&mut self, now: Timestamp, output: &mut Output) {
-        let wanted = self.batch.look_at(self.retry, self.settings.batch_idle, self.settings.batch_max);
+        let wanted = self.batch.look_at(self.retry);
         if let Some(wanted) = wanted.filter(|wanted| *wanted <= now) {
             self.waits_since.get_or_insert(wanted);
         }
@@ -553,7 +561,8 @@ mod tests {
             let lifecycle = kerf_lifecycle::Settings::for_classes(Vec::new());
             let mut engine = Engine::new(Settings::new(lifecycle, LabelRules::core()));
             let claim = new_claim("p-1");
-            engine.hear(Input::WriteFailed { effect: Box::new(Effect::CreateClaim(Box::new(claim))), error }, now);
+            let effect = Box::new(Effect::CreateClaim(Box::new(claim)));
+            engine.hear([Input::WriteFailed { effect, error }], now);
             engine.retry.map(|at| at.duration_since(now))
         };
         assert_eq!(retried(WriteError::Unavailable { message: "busy".to_owned() }), Some(AFTER_FAILURE));
