@@ -1,6 +1,7 @@
 //! The engine on its own thread: what was heard goes in, work comes out, and it sleeps until it wants to be asked again.
 //!
-//! While a watch is broken nothing is decided: what is heard meanwhile is kept until all kinds are current again.
+//! While a watch is broken nothing is decided: what is heard meanwhile is taken in, and looked at when all kinds are current
+//! again.
 //!
 //! The engine is plain computation and may take a while; here it holds up nobody else. The queue to it is bounded, so that
 //! a flood of changes slows down the watches and not the machine. The way out is not: the engine does not repeat what it
@@ -111,8 +112,8 @@ pub struct Brain {
     waiting: BTreeMap<ObjectName, Waiting>,
     /// Kinds whose watch is broken.
     outdated: BTreeSet<&'static str>,
-    /// Heard while one was.
-    held_back: Vec<Input>,
+    /// Claims that the provider is to see with the next look.
+    touched: BTreeSet<Arc<str>>,
     is_synced: bool,
     /// Since when not everything is seen.
     unsynced_since: Option<Timestamp>,
@@ -139,7 +140,7 @@ impl Brain {
             types: BTreeMap::new(),
             waiting: BTreeMap::new(),
             outdated: BTreeSet::new(),
-            held_back: Vec::new(),
+            touched: BTreeSet::new(),
             is_synced: false,
             unsynced_since: None,
             now: Timestamp::MIN,
@@ -181,7 +182,7 @@ impl Brain {
                 Heard::Outdated(kind) => drop(self.outdated.insert(kind)),
                 Heard::Current(kind) => drop(self.outdated.remove(kind)),
                 Heard::Show(watcher) => watchers.push(watcher),
-                Heard::Input(input) => self.held_back.push(input),
+                Heard::Input(input) => self.hear(input),
             }
         }
         let wake = if self.outdated.is_empty() {
@@ -206,14 +207,15 @@ impl Brain {
         wake
     }
 
+    /// One at a time: what an input changes is told beside what was known until then.
+    fn hear(&mut self, input: Input) {
+        self.notice(&input);
+        self.engine.hear([input], self.now);
+    }
+
     fn look(&mut self, count: usize) -> Option<Timestamp> {
-        let inputs = std::mem::take(&mut self.held_back);
-        let mut touched = Vec::new();
-        for input in &inputs {
-            self.notice(input, &mut touched);
-        }
         let start = Instant::now();
-        let output = self.engine.handle(inputs, self.now);
+        let output = self.engine.look(self.now);
         let took = start.elapsed();
         self.decided(took);
         for note in &output.disruption {
@@ -226,7 +228,7 @@ impl Brain {
         self.metrics.pod_costs_pending(self.engine.pending_pod_costs());
         self.metrics.set_cluster(self.engine.snapshot().nodes().count());
         self.hand_out(output);
-        self.tend(touched);
+        self.tend();
         self.refresh_catalogue();
         let tend = self.tend_at.values().copied().min();
         [wake, tend, self.catalogue_at].into_iter().flatten().min()
@@ -277,11 +279,11 @@ impl Brain {
     }
 
     /// What is told of it, and what it means for the provider.
-    fn notice(&mut self, input: &Input, touched: &mut Vec<Arc<str>>) {
+    fn notice(&mut self, input: &Input) {
         match input {
             Input::Change(Change::NodeClaim(name, claim)) => {
                 self.notice_claim(&name.name, claim.as_deref());
-                touched.push(Arc::clone(&name.name));
+                self.touched.insert(Arc::clone(&name.name));
             }
             // A node that went before it joined is the provider's to post again.
             Input::Change(Change::Node(name, None)) => {
@@ -291,7 +293,7 @@ impl Brain {
                     info!(node = %name, "deleted node");
                 }
                 let waiting = |claim: &&Arc<NodeClaim>| !claim.status.conditions.is_true(condition_kind::REGISTERED);
-                touched.extend(snapshot.claims().filter(waiting).map(|claim| Arc::clone(claim.name())));
+                self.touched.extend(snapshot.claims().filter(waiting).map(|claim| Arc::clone(claim.name())));
             }
             Input::Change(Change::NodePool(name, pool)) => self.notice_pool(&name.name, pool.as_deref()),
             Input::Change(Change::NodeClass(..)) => self.catalogue_at = Some(self.now),
@@ -332,17 +334,18 @@ impl Brain {
     }
 
     fn notice_claim(&mut self, name: &Arc<str>, now: Option<&NodeClaim>) {
-        let before = self.engine.snapshot().claim(name).cloned();
-        let Some(now) = now else {
+        if now.is_none() {
             self.tend_at.remove(name);
-            if let Some(claim) = before.filter(|claim| self.settings.manages(&claim.node.class)) {
-                self.metrics.claim_gone(&claim, self.now);
-                info!(nodeclaim = &**name, nodepool = claim.pool().unwrap_or_default(), "deleted nodeclaim");
+        }
+        // One that is seen for the first time may have been so for long.
+        let Some(before) = self.engine.snapshot().claim(name).cloned() else { return };
+        let Some(now) = now.filter(|now| before.meta.uid == now.meta.uid) else {
+            if self.settings.manages(&before.node.class) {
+                self.metrics.claim_gone(&before, self.now);
+                info!(nodeclaim = &**name, nodepool = before.pool().unwrap_or_default(), "deleted nodeclaim");
             }
             return;
         };
-        // One that is seen for the first time may have been so for long.
-        let Some(before) = before.filter(|before| before.meta.uid == now.meta.uid) else { return };
         for change in transitions(Some(&before.status.conditions), &now.status.conditions) {
             self.metrics.claim_condition(&change);
             self.metrics.rebooted(&before, &change, self.now);
@@ -465,12 +468,10 @@ impl Brain {
         }
     }
 
-    fn tend(&mut self, mut touched: Vec<Arc<str>>) {
+    fn tend(&mut self) {
         let due = self.tend_at.iter().filter(|(_, at)| **at <= self.now).map(|(name, _)| Arc::clone(name));
-        touched.extend(due);
-        touched.sort();
-        touched.dedup();
-        for name in touched {
+        self.touched.extend(due);
+        for name in std::mem::take(&mut self.touched) {
             self.tend_at.remove(&name);
             let Some(claim) = self.engine.snapshot().claim(&name).cloned() else { continue };
             if self.settings.manages(&claim.node.class) {
@@ -529,4 +530,82 @@ fn tell_disruption(note: &DisruptionNote) {
 #[expect(clippy::disallowed_methods, reason = "the shell's clock: decisions get this time as an argument")]
 pub fn clock() -> Timestamp {
     Timestamp::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use kerf_testkit::{condition, texts};
+
+    use super::*;
+    use crate::metrics::Build;
+    use crate::traffic::Traffic;
+
+    struct Bed {
+        brain: Brain,
+        work: mpsc::UnboundedReceiver<Work>,
+        metrics: Arc<Metrics>,
+    }
+
+    impl Bed {
+        fn new() -> Self {
+            let classes = vec![kerf_lifecycle::ClassKind { group: Arc::from("g"), kind: Arc::from("K") }];
+            let settings = Settings::new(kerf_lifecycle::Settings::for_classes(classes), LabelRules::core());
+            let metrics = Arc::new(Metrics::new(&Build { version: "1", commit: "" }, true, None, Traffic::default()));
+            let (sender, work) = mpsc::unbounded_channel();
+            let mut brain = Brain::new(settings, sender, Arc::clone(&metrics), Arc::default());
+            brain.now = Timestamp::UNIX_EPOCH;
+            Self { brain, work, metrics }
+        }
+
+        fn work(&mut self) -> Vec<Work> {
+            std::iter::from_fn(|| self.work.try_recv().ok()).collect()
+        }
+    }
+
+    fn seen(claim: NodeClaim) -> Heard {
+        Heard::Input(Input::Change(Change::NodeClaim(claim.meta.name.clone(), Some(Arc::new(claim)))))
+    }
+
+    fn claim(conditions: &[&str]) -> NodeClaim {
+        let mut claim = kerf_testkit::claim("a");
+        claim.meta.labels = texts([(label::NODEPOOL, "p")]);
+        claim.status.conditions.0 = conditions.iter().map(|kind| condition(kind, Timestamp::UNIX_EPOCH)).collect();
+        claim
+    }
+
+    /// Everything that was heard while one kind could not be listed was kept until it could, with no end to it.
+    #[test]
+    fn what_is_heard_while_a_watch_is_broken_piled_up() {
+        let mut bed = Bed::new();
+        bed.brain.think(vec![Heard::Outdated("Pod"), Heard::Input(Input::Synced)]);
+        for _ in 0..1_000 {
+            assert_eq!(bed.brain.think(vec![seen(claim(&[]))]), None, "nothing is decided");
+        }
+        assert!(bed.brain.engine.snapshot().claim("a").is_some(), "it is taken in, and not kept");
+        assert_eq!(bed.brain.touched.len(), 1);
+        assert!(bed.work().is_empty());
+        bed.brain.think(vec![Heard::Current("Pod")]);
+        let work = bed.work();
+        let adds_finalizer = |work: &Work| matches!(work, Work::Effect(Effect::PatchClaim(..)));
+        assert!(work.iter().any(adds_finalizer), "{work:?}");
+        assert_eq!(work.iter().filter(|work| matches!(work, Work::Tend { .. })).count(), 1, "{work:?}");
+    }
+
+    /// Each was compared with what was known before the first of them.
+    #[tokio::test]
+    async fn of_two_changes_that_came_at_once_the_first_was_counted_and_told_twice() {
+        let mut bed = Bed::new();
+        bed.brain.think(vec![seen(claim(&[]))]);
+        let (launched, registered) = (condition_kind::LAUNCHED, condition_kind::REGISTERED);
+        bed.brain.think(vec![seen(claim(&[launched])), seen(claim(&[launched, registered]))]);
+        let told = bed.work().into_iter().filter_map(|work| match work {
+            Work::Effect(Effect::Publish(event)) => Some(event.reason),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), [launched, registered]);
+        let name = "operator_nodeclaim_status_condition_transitions_total";
+        let text = bed.metrics.text().await;
+        let line = format!("{name}{{type=\"Launched\",status=\"True\",reason=\"Launched\"}} 1\n");
+        assert!(text.contains(&line), "{line} in {text}");
+    }
 }
