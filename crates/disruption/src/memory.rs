@@ -118,6 +118,13 @@ impl Memory {
         }
     }
 
+    /// It is gone: another pool of that name begins anew.
+    pub fn forget_pool(&mut self, pool: &str) {
+        self.back_off.retain(|(of, _), _| **of != *pool);
+        self.rollouts.remove(pool);
+        self.last_reason.remove(pool);
+    }
+
     /// A command was started: to be told once, before the next round.
     pub fn started(&mut self, proposal: &Proposal, view: &View<'_>) {
         let now = view.now;

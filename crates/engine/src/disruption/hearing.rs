@@ -40,6 +40,12 @@ impl Disruption {
                 self.forget_claim(name);
             }
         }
+        if let Change::NodePool(name, after) = change
+            && let Some(known) = before.pool(&name.name)
+            && after.as_ref().is_none_or(|after| after.meta.uid != known.meta.uid)
+        {
+            self.memory.forget_pool(&name.name);
+        }
         // Taints and pods are on nodes.
         if let Change::Node(..) = change {
             self.are_commands_touched |= !self.commands.is_empty();
@@ -154,10 +160,10 @@ mod tests {
     use std::sync::Arc;
 
     use jiff::SignedDuration;
-    use kerf_disruption::Reason;
+    use kerf_disruption::{Memory, Reason};
     use kerf_lifecycle::{Mark, Order};
-    use kerf_model::cluster::condition_kind;
-    use kerf_testkit::condition;
+    use kerf_model::cluster::{ObjectMeta, PoolStatus, StoredPool, condition_kind};
+    use kerf_testkit::{class, condition};
 
     /// The order stood for a minute, unless something else had disruption look before: the claim of a node that was back
     /// within it showed no reboot any more, and it was booted again.
@@ -176,6 +182,33 @@ mod tests {
         snapshot.apply(change);
         disruption.reboots.refresh(&snapshot, Timestamp::UNIX_EPOCH);
         assert_eq!(disruption.reboots.next_due(), None);
+    }
+
+    /// A roll-out that had halted halted the first one of a pool that was made anew, too.
+    #[test]
+    fn a_pool_under_an_old_name_had_the_failures_of_the_one_before() {
+        let pool = |uid: &str| {
+            let name = ObjectName::of_cluster("p");
+            let meta = ObjectMeta { uid: Arc::from(uid), ..kerf_testkit::meta(name.clone()) };
+            let spec = Err(Arc::from("not read here"));
+            let pool = StoredPool { meta, spec, class: class(), hash: None, status: PoolStatus::default() };
+            Change::NodePool(name, Some(Arc::new(pool)))
+        };
+        let forgotten = |after: Change| {
+            let mut snapshot = ClusterSnapshot::default();
+            snapshot.apply(pool("1"));
+            let mut disruption = Disruption::default();
+            let memory = &mut disruption.memory;
+            memory.failed(&Arc::from("p"), Reason::Drifted, Timestamp::UNIX_EPOCH);
+            memory.rollouts.insert(Arc::from("p"), "v1 0 3 2".parse().unwrap());
+            memory.last_reason.insert(Arc::from("p"), Reason::Drifted);
+            disruption.hear(&Input::Change(after), &snapshot, Timestamp::UNIX_EPOCH);
+            let Memory { back_off, rollouts, last_reason, .. } = &disruption.memory;
+            [back_off.is_empty(), rollouts.is_empty(), last_reason.is_empty()]
+        };
+        assert_eq!(forgotten(pool("1")), [false; 3], "an edit");
+        assert_eq!(forgotten(pool("2")), [true; 3]);
+        assert_eq!(forgotten(Change::NodePool(ObjectName::of_cluster("p"), None)), [true; 3]);
     }
 
     /// A label that announces an interruption is read every five seconds, and each time a whole round was made.
