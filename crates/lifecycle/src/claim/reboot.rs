@@ -34,6 +34,8 @@ const ISSUE_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 /// How long the machine may take to come back.
 const RECOVER_WITHIN: SignedDuration = SignedDuration::from_mins(20);
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(15);
+/// Twice as long as reboots count.
+const KEPT: SignedDuration = SignedDuration::from_hours(48);
 
 /// Why a reboot did not cure the node. It is replaced then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +67,11 @@ pub(super) fn request(
     }
     draft.remove_annotation(annotation::REBOOT_PRE_BOOT_ID);
     if !is_counted(draft.claim) {
-        let before = draft.claim.meta.annotation(annotation::REBOOTS);
-        let before = before.map(|times| format!("{times},")).unwrap_or_default();
-        draft.set_annotation(annotation::REBOOTS, &Arc::from(format!("{before}{}", whole_seconds(now))));
+        let times = draft.claim.meta.annotation(annotation::REBOOTS).unwrap_or_default();
+        let times = times.split(',').filter_map(|time| time.parse().ok());
+        let recent = times.filter(|time| now.duration_since(*time) < KEPT).chain([whole_seconds(now)]);
+        let texts: Vec<String> = recent.map(|time: Timestamp| time.to_string()).collect();
+        draft.set_annotation(annotation::REBOOTS, &Arc::from(texts.join(",")));
     }
 }
 

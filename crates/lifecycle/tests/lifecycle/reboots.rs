@@ -52,6 +52,17 @@ fn the_order_is_written_on_the_claim_with_the_times_of_all_reboots() {
     );
 }
 
+/// A node that was booted every day for years had all of it on its claim.
+#[test]
+fn reboots_that_are_long_past_stayed_on_the_claim() {
+    let mut world = World::new(&format!(
+        "{CLAIM} initialized cond.Rebooting=False/RebootSucceeded@01:05 annotation.kerf.sh/reboots=2026-11-14T11:00:00Z,soon,2026-11-15T01:00:00Z\nnode n id=i-1 registered initialized owner=a"
+    ));
+    order(&mut world);
+    let steps = world.claim("a");
+    assert!(steps.contains(" @kerf.sh/reboots=2026-11-15T01:00:00Z,2026-11-16T12:00:00Z "), "{steps}");
+}
+
 /// The times are written before the condition. When that was refused, or the process died in between, one reboot counted
 /// twice, and two are enough to have the node replaced.
 #[test]
