@@ -247,13 +247,20 @@ mod tests {
 
     use super::*;
 
-    /// A server with our lease; when it was last written.
-    fn server(conflicts: usize) -> (Client, Arc<Mutex<(usize, Vec<Instant>)>>) {
-        let state = Arc::new(Mutex::new((conflicts, Vec::new())));
+    #[derive(Default)]
+    struct Server {
+        /// So many writes are refused.
+        conflicts: usize,
+        written: Vec<Instant>,
+    }
+
+    /// A server with our lease.
+    fn server() -> (Client, Arc<Mutex<Server>>) {
+        let state: Arc<Mutex<Server>> = Arc::default();
         let answer = {
             let state = Arc::clone(&state);
             move |request: Request<Body>| {
-                let (conflicts, written) = &mut *state.lock().unwrap();
+                let Server { conflicts, written } = &mut *state.lock().unwrap();
                 let is_write = *request.method() == Method::PATCH;
                 let is_refused = is_write && *conflicts > 0;
                 let (code, body) = if is_refused {
@@ -280,9 +287,9 @@ mod tests {
     /// replica could begin fifteen seconds after the write.
     #[tokio::test]
     async fn a_lease_was_held_for_longer_than_others_waited_for_it() {
-        let (client, state) = server(0);
+        let (client, state) = server();
         let mut held = candidate(client).acquire().await;
-        let last_write = || *state.lock().unwrap().1.last().unwrap();
+        let last_write = || *state.lock().unwrap().written.last().unwrap();
         assert!(held.renewed <= last_write());
         held.renew().await.unwrap();
         assert!(held.renewed <= last_write());
@@ -291,10 +298,10 @@ mod tests {
     /// Others count from the last write, whoever's it was.
     #[tokio::test]
     async fn a_lease_that_somebody_else_had_written_to_counted_as_renewed() {
-        let (client, state) = server(0);
+        let (client, state) = server();
         let mut held = candidate(client).acquire().await;
-        state.lock().unwrap().0 = 1;
+        state.lock().unwrap().conflicts = 1;
         held.renew().await.unwrap();
-        assert_eq!(state.lock().unwrap().1.len(), 2, "it was written again");
+        assert_eq!(state.lock().unwrap().written.len(), 2, "it was written again");
     }
 }
