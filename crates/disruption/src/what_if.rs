@@ -191,6 +191,10 @@ impl<'a> Simulator<'a> {
         let landing = outcome.lands_on.iter().map(|lands| on_host(lands, placed(&lands.pods))).collect();
         let launch = |claim: &PlannedClaim| PlannedClaim { pods: placed(&claim.pods), ..claim.clone() };
         let launched = outcome.new_claims.iter().map(launch).collect();
+        // Room of a buffer that is made anew is not asked for a second time.
+        let made_anew = outcome.new_claims.iter().flat_map(|claim| &claim.pods).filter(|pod| is_virtual(pod));
+        let made_anew: BTreeSet<&ObjectName> = made_anew.map(|pod| &pod.meta.name).collect();
+        self.others.retain(|pod| !made_anew.contains(&pod.meta.name));
         let mut carried: Vec<_> = without_place.into_values().filter(|pod| has_topology(pod)).cloned().collect();
         carried.truncate(MOST_CARRIED.saturating_sub(self.others.len()));
         self.carry(carried);

@@ -105,9 +105,10 @@ fn consider<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>) -> Result<(), Ke
     Ok(())
 }
 
-/// Pods are not moved onto nodes that drift takes next, unless nothing else has room for them: they would move twice.
+/// Pods are not moved onto nodes that drift takes next, unless nothing else has room for them: they would move twice. Room
+/// that a buffer has on the node alone is made anew like that of a pod.
 fn simulate<'a>(plan: &Plan<'_, 'a>, subject: &Subject<'a>, moving: &[Arc<Pod>]) -> Result<Outcome, KeepReason> {
-    if moving.is_empty() {
+    if moving.is_empty() && plan.simulator.buffered(subject) == 0 {
         return Ok(Outcome::default());
     }
     match plan.policy() {

@@ -130,7 +130,7 @@ fn may_reboot(plan: &Plan<'_, '_>, subject: &Subject<'_>) -> bool {
 /// Every pod that must run elsewhere gets its place, blocked ones too: the deadline moves them.
 fn replace<'a>(plan: &mut Plan<'_, 'a>, subject: &Subject<'a>, diagnosis: &Diagnosis) -> Result<(), KeepReason> {
     let moving: Vec<_> = subject.reschedulable().cloned().collect();
-    let outcome = match moving.is_empty() {
+    let outcome = match moving.is_empty() && plan.simulator.buffered(subject) == 0 {
         true => Ok(Outcome::default()),
         false => plan.simulator.ask(&[subject], &moving, Destinations::All),
     };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kerf_disruption::{Round, View, decide};
+use kerf_disruption::{Proposal, Round, View, decide};
 use kerf_model::change::Change;
 use kerf_model::cluster::{ObjectName, Pod, Service, SpreadConstraint, Texts, WhenUnsatisfiable};
 use kerf_model::effect::EventKind;
@@ -111,6 +111,48 @@ fn a_buffer_that_loses_its_room_for_good_does_not_hold_back_drift() {
          node b pool=p cpu=4
          pod y on=b cpu=1 protected";
     assert_eq!(judged(&with_buffer(text, "pod room cpu=3", 1), "a"), "a go drift");
+}
+
+/// Drifted or sick, it was deleted at once, and until others had started the buffer had no room at all.
+#[test]
+fn a_node_that_holds_nothing_but_room_for_a_buffer_is_replaced_before_it_goes() {
+    let launched = |text: &str, count: usize| -> Vec<String> {
+        let round = with_buffer(text, "pod room cpu=3", count);
+        let told = |proposal: &Proposal| {
+            let names: Vec<_> = proposal.claims().map(ToString::to_string).collect();
+            format!("{} {} by {}", proposal.method.label(), names.join(" "), proposal.replacements().len())
+        };
+        round.proposals.iter().map(told).collect()
+    };
+    let drifted = |limit: &str| {
+        format!(
+            "type small cpu=4 price=1
+             pool p after=Never {limit}
+             node a pool=p cpu=4 drifted=1h
+             node b pool=p cpu=4 drifted=1h"
+        )
+    };
+    assert_eq!(launched(&drifted(""), 2), ["drift a by 1", "drift b by 1"], "one for one");
+    assert_eq!(launched(&drifted(""), 0), ["drift a by 0", "drift b by 0"]);
+    assert_eq!(
+        launched(&drifted("limit:cpu=8"), 2),
+        ["drift a by 1", "drift b by 1"],
+        "a node that goes does not count"
+    );
+    assert_eq!(
+        launched(&drifted("limit:cpu=0"), 2),
+        ["drift a by 0", "drift b by 0"],
+        "no reason to keep what is outdated"
+    );
+    let sick = "settings repair
+         type small cpu=4 price=1
+         pool p after=Never
+         node o1 pool=p cpu=1
+         node o2 pool=p cpu=1
+         node o3 pool=p cpu=1
+         node o4 pool=p cpu=1
+         node a pool=p cpu=4 sick:Ready=False/Kubelet/11m";
+    assert_eq!(launched(sick, 1), ["repair a by 1"]);
 }
 
 #[test]
