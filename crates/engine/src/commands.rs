@@ -189,6 +189,11 @@ impl Command {
         let staying: Vec<&NodeClaim> = claims.into_iter().flatten().filter(|claim| !claim.meta.is_deleting()).collect();
         let deadline = later(self.started, limit);
         match self.phase.clone() {
+            Phase::Marking if self.is_void(now) => {
+                // Its new nodes may long be somebody else's.
+                self.replacements.clear();
+                self.phase = Phase::RollingBack(Failure::Interrupted);
+            }
             Phase::Marking => {
                 let is_open = |claim: &&&NodeClaim| !is_marked(claim, &self.record_of(claim), snapshot);
                 let unmarked: Vec<_> = staying.iter().filter(is_open).map(|claim| claim.name().clone()).collect();

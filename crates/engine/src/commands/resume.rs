@@ -102,6 +102,13 @@ impl Command {
         self.taken_up.is_some_and(|taken| !taken.is_whole || (is_old && !taken.is_deleting))
     }
 
+    /// Whether its marks were gone when it was found, and it was decided long ago. Somebody took them off: another autoscaler
+    /// had the cluster, which does not know the record and has done as it saw fit.
+    pub(super) fn is_void(&self, now: Timestamp) -> bool {
+        let is_old = now >= later(self.started, FRESH);
+        is_old && self.taken_up.is_some_and(|taken| !taken.is_whole && !taken.is_deleting)
+    }
+
     /// The claims that would still have to be deleted.
     pub fn staying<'a>(&'a self, snapshot: &'a ClusterSnapshot) -> impl Iterator<Item = &'a NodeClaim> {
         self.candidates.iter().filter_map(|going| going.find(snapshot)).filter(|claim| !claim.meta.is_deleting())

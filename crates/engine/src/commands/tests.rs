@@ -507,6 +507,23 @@ fn a_replacement_whose_nodes_lost_their_marks_is_asked_once_more_and_stands_or_f
     assert_eq!(bed.look(), "rolled back: overtaken");
 }
 
+/// A cluster was handed to the reference in the middle of a roll-out, which was undone there, and came back days later: the
+/// old node was taken for one that has its replacement, and went.
+#[test]
+fn a_record_whose_marks_another_autoscaler_took_off_long_ago_is_void() {
+    let mut bed = Bed::new(&["x"]);
+    bed.marked();
+    bed.look();
+    bed.ready("x");
+    for name in ["a", "b"] {
+        bed.node(name, false);
+        bed.claim(name, |claim| claim.status.conditions = Conditions::default());
+    }
+    bed.now = at(181);
+    bed.restart();
+    assert_eq!(bed.look(), "rolled back: interrupted", "and the new node stays");
+}
+
 #[test]
 fn a_replacement_that_was_decided_a_while_ago_is_asked_once_more_by_a_new_process_only() {
     let mut bed = Bed::new(&["x"]);
