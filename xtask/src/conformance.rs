@@ -68,6 +68,8 @@ impl Suite {
 
 /// Replicas of the manifest keep away from each other.
 const HOSTS: u8 = 2;
+/// A spec starts a controller of its own, which listens on port 8080 of every address, those of the hosts too.
+const METRICS_ELSEWHERE: &str = "METRICS_PORT=8090";
 const PROGRESS: Duration = Duration::from_secs(60);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
@@ -115,7 +117,7 @@ fn install(access: &Access, layout: &Layout, gates: &str) -> Result<Vec<Host>> {
     let quiet = |arguments: &[&str]| command::run(access.kubectl(arguments).stdout(Stdio::null()));
     quiet(&["apply", "-f", &manifest.to_string_lossy()])?;
     let gates = format!("FEATURE_GATES={gates}");
-    quiet(&["set", "env", "--namespace=kube-system", "deployment/karpenter", &gates])?;
+    quiet(&["set", "env", "--namespace=kube-system", "deployment/karpenter", &gates, METRICS_ELSEWHERE])?;
     let hosts = (1..=HOSTS).map(|number| Host::start(number, layout)).collect::<Result<_>>()?;
     quiet(&["rollout", "status", "--namespace=kube-system", "deployment/karpenter", "--timeout=120s"])
         .with_context(|| format!("Kerf did not start: see {}", layout.directory().display()))?;
